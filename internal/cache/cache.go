@@ -1,0 +1,59 @@
+// Package cache answers a question again that a model has answered before.
+//
+// Its one idea: a wrong answer in an outage is worse than the fixed message. So what must match exactly comes
+// first, as a hashed scope that no similarity can cross; then the same text, then the same canonical text, and only
+// then a similar one. Only complete answers are kept, and only of questions that will mean the same tomorrow.
+package cache
+
+import (
+	"context"
+	"time"
+)
+
+// Question is what the cache looks at of a request.
+type Question struct {
+	Tenant      string
+	User        string // "" if the caller sent none
+	System      string // all system and developer messages, joined
+	Turns       []Turn // earlier messages, without the last of the user
+	Text        string // the last user message
+	Tools       []byte // the tools as JSON, nil for none
+	Format      []byte // response_format and whatever else shapes the answer, as JSON; nil for none
+	Attachments []string
+	NoCache     bool // don't look up
+	NoStore     bool // don't store
+}
+
+// Turn is an earlier message.
+type Turn struct{ Role, Text string }
+
+// Hit is a stored answer.
+type Hit struct {
+	Rule       string // exact, canonical, similar
+	Similarity float64
+	Age        time.Duration
+	Text       string
+	Question   string // the earlier question
+}
+
+// Settings are the cache's share of the configuration.
+type Settings struct {
+	Mode       string        // off, fallback (default), front
+	Accept     string        // strict (default), similar
+	TTL        time.Duration // default 168 h
+	MaxEntries int           // of the memory store; default 10000
+	Shared     bool          // leave User out of the scope
+	Corpus     string        // version of what the answers rest on; part of the scope
+}
+
+// Service is what the application uses of a cache. *Cache implements it.
+type Service interface {
+	// Lookup looks for an answer; false is a miss, also where the store is away (the error then says why).
+	Lookup(ctx context.Context, q Question) (Hit, bool, error)
+	// Store keeps a complete answer, if the rules allow that.
+	Store(ctx context.Context, q Question, answer string) error
+	// Expire deletes what is past its time, in batches, and says how many.
+	Expire(ctx context.Context) (int, error)
+	// Close closes connections.
+	Close()
+}
