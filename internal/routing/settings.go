@@ -1,0 +1,95 @@
+package routing
+
+import (
+	"context"
+	"time"
+
+	"holdfast/internal/providers"
+)
+
+// Settings are routing's share of the configuration, already validated and with its defaults filled in.
+type Settings struct {
+	Version       string // hash of the configuration
+	Candidates    []Candidate
+	Chains        []Chain
+	DefaultModel  string // candidate id, "" for none
+	ThinkingModel string // candidate id, "" for none
+	Retries       Retries
+	Budget        Budget
+	// ThinkingTimeout is how long the first content may take once reasoning flows.
+	ThinkingTimeout   time.Duration
+	ContentPolicyNext bool
+	// AllOpenEarliest: when every breaker refuses, the candidate that opens first is tried once (all_open: earliest).
+	AllOpenEarliest bool
+	MaxOpen         time.Duration // breaker.max_open_duration, for the reason of a skip
+	Fallback        Fallback
+	CacheFront      bool // cache.mode: front; the cache is asked before any model
+}
+
+// Candidate is one link of a chain: a model of a provider, with its limits.
+type Candidate struct {
+	ID       string
+	Provider string // name in the configuration
+	Model    string // the provider's name of the model
+	BaseURL  string
+	Client   providers.Provider // nil: the provider has no client (no_client)
+	Priority int                // 1 first
+	Weight   int                // relative share among equal priorities; 0 drains
+	Disabled bool
+	Denied   bool
+	Unlisted bool     // in no default order and in no list of models
+	Tenants  []string // nil: for all
+	Thinking bool     // supports_thinking
+	Window   int      // context_window in tokens; 0: unknown
+	Features *Needs   // what it can; nil: everything
+	Timeouts Timeouts
+	Options  providers.Options
+}
+
+// Timeouts are a candidate's clocks; 0 means none.
+type Timeouts struct {
+	Connect, Header, FirstToken, Idle, Total time.Duration
+}
+
+// Chain is a primary and what follows it.
+type Chain struct {
+	Name      string
+	Primary   string
+	Fallbacks []Entry
+}
+
+// Entry is one fallback of a chain with its trigger (contract §4).
+type Entry struct {
+	Model      string
+	OnTimeout  *bool
+	OnStatus   []int // nil: absent; empty: any failure that has a status
+	MaxRetries *int  // overrides retries.max and retries.last
+}
+
+// Retries bound the attempts on one candidate: a retry is one more.
+type Retries struct {
+	Max  int // on each
+	Last int // on one after which nothing could be tried now
+	Base time.Duration
+	Cap  time.Duration
+}
+
+// Budget is the time for a whole request.
+type Budget struct {
+	Total   time.Duration
+	Reserve time.Duration // kept for cache and message
+}
+
+// Fallback is the last tier.
+type Fallback struct {
+	Status            int  // 200, or 503
+	StructuredMessage bool // fallback.structured: message; else an error, as prose would break the caller's parser
+	RetryAfter        time.Duration
+	Messages          map[string]string // by language: zh, en
+}
+
+// LastResort is what routing asks of the cache.
+type LastResort interface {
+	// Lookup gives the cached answer to the request, or nil. It respects ctx's deadline.
+	Lookup(ctx context.Context, req *Request) *CacheHit
+}
