@@ -2,6 +2,7 @@ package routing
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"holdfast/internal/providers"
 	"holdfast/internal/routing/breaker"
@@ -12,20 +13,74 @@ type Router struct {
 	settings Settings
 	gate     breaker.Gate
 	cache    LastResort // nil: no cache
+	heads    []string   // candidates that a request without wishes may ask first
 }
 
 // New makes a router. cache may be nil.
 func New(s Settings, gate breaker.Gate, cache LastResort) *Router {
-	return &Router{settings: s, gate: gate, cache: cache}
+	return &Router{settings: s, gate: gate, cache: cache, heads: s.heads()}
 }
 
-// Prepare starts reading the breakers' states, so that it overlaps with decoding the request. It doesn't wait.
-func (r *Router) Prepare(ctx context.Context) {}
+// heads are the candidates that may come first when the request names none.
+func (s *Settings) heads() []string {
+	if s.DefaultModel != "" {
+		return []string{s.DefaultModel}
+	}
+	var ids []string
+	best := 0
+	for _, c := range s.Candidates {
+		if c.Unlisted || c.Weight == 0 || c.off() != "" || len(ids) > 0 && c.Priority > best {
+			continue
+		}
+		if len(ids) > 0 && c.Priority < best {
+			ids = ids[:0]
+		}
+		ids, best = append(ids, c.ID), c.Priority
+	}
+	return ids
+}
+
+// Prepare starts reading the state of the breakers that a request will most likely meet first, so that it overlaps
+// with decoding. It doesn't wait. The rest of a chain is read when its turn comes.
+func (r *Router) Prepare(ctx context.Context) { r.gate.Refresh(ctx, r.heads...) }
 
 // Answer answers a request. It never returns nil; a well-formed request gets tier model, cache or fallback, the
-// caller's own mistakes an answer with Failure set. The caller must Close the answer.
+// caller's own mistakes an answer with Failure set. ctx is the caller's: its end stops everything at once. The
+// caller must Close the answer.
 func (r *Router) Answer(ctx context.Context, req *Request) *Answer {
-	return &Answer{source: nothing{}}
+	trace := Trace{RouteID: req.RouteID, Config: r.settings.Version}
+	plan, known := r.settings.plan(req, rand.Float64)
+	if !known {
+		return refuse(trace, &Failure{
+			Status: 404, Type: invalidRequest, Code: "model_not_found", Param: "model",
+			Message: "The model `" + shorten(req.Model) + "` does not exist. GET /v1/models lists what does; leave model out or use auto to let the configuration choose.",
+		})
+	}
+	trace.Chain = plan.chain
+	b := newBudget(ctx, req, r.settings.Budget)
+	w := &walk{r: r, ctx: ctx, req: req, budget: b, links: plan.links, trace: &trace}
+	a, c := w.run()
+	switch {
+	case a != nil:
+		return r.committed(trace, a, c, req)
+	case ctx.Err() == context.Canceled || w.stop != nil && w.stop.Kind == providers.KindCanceled:
+		return refuse(trace, &Failure{Status: 499, Type: invalidRequest, Code: "canceled", Message: "The caller left."})
+	case w.stop != nil && inability(w.stop):
+		return refuse(trace, callerFailure(w.stop))
+	case w.unable != nil && !w.fault:
+		return refuse(trace, w.unable)
+	}
+	return r.lastTiers(ctx, req, trace, b)
+}
+
+// committed is the answer of a model.
+func (r *Router) committed(trace Trace, a *attempt, c *Candidate, req *Request) *Answer {
+	trace.Tier = TierModel
+	trace.Candidate, trace.Provider, trace.Model = c.ID, c.Provider, c.Model
+	answer := &Answer{Trace: trace}
+	entry := &answer.Trace.Attempts[len(answer.Trace.Attempts)-1]
+	answer.source = &live{attempt: a, entry: entry, foreign: req.Foreign}
+	return answer
 }
 
 // Listing is one line of /v1/models.
@@ -35,7 +90,22 @@ type Listing struct {
 }
 
 // Models lists the candidates and named chains that a tenant may name.
-func (r *Router) Models(tenant string) []Listing { return nil }
+func (r *Router) Models(tenant string) []Listing {
+	var out []Listing
+	for i := range r.settings.Candidates {
+		c := &r.settings.Candidates[i]
+		if !c.Unlisted && !c.Disabled && !c.Denied && c.serves(tenant) {
+			out = append(out, Listing{c.ID, c.Provider})
+		}
+	}
+	for _, chain := range r.settings.Chains {
+		primary := r.settings.candidate(chain.Primary)
+		if chain.Name != chain.Primary && primary != nil && primary.serves(tenant) {
+			out = append(out, Listing{chain.Name, "holdfast"})
+		}
+	}
+	return out
+}
 
 // CandidateStatus is one candidate in /v1/status.
 type CandidateStatus struct {
@@ -47,14 +117,32 @@ type CandidateStatus struct {
 // Status is what /v1/status tells.
 type Status struct {
 	Config     string
-	Candidates []CandidateStatus // those that the tenant may call, by priority
+	Candidates []CandidateStatus // those that the tenant may call, as configured
 	Chains     []Chain
 }
 
 // Status tells the state of every candidate as this process sees it.
-func (r *Router) Status(ctx context.Context, tenant string) Status { return Status{} }
+func (r *Router) Status(ctx context.Context, tenant string) Status {
+	out := Status{Config: r.settings.Version, Chains: r.settings.Chains}
+	var ids []string
+	for i := range r.settings.Candidates {
+		if c := &r.settings.Candidates[i]; c.serves(tenant) {
+			ids = append(ids, c.ID)
+			out.Candidates = append(out.Candidates, CandidateStatus{Candidate: *c, Skip: c.off()})
+		}
+	}
+	for i, s := range r.gate.Snapshot(ctx, ids...) {
+		if i < len(out.Candidates) {
+			out.Candidates[i].Breaker = s
+		}
+	}
+	return out
+}
 
-type nothing struct{}
-
-func (nothing) Next() (providers.Chunk, error) { return providers.Chunk{}, nil }
-func (nothing) Close()                         {}
+// shorten keeps what a caller wrote out of proportion out of an error.
+func shorten(s string) string {
+	if runes := []rune(s); len(runes) > 64 {
+		return string(runes[:64]) + "…"
+	}
+	return s
+}

@@ -19,11 +19,7 @@ type Settings struct {
 	// ThinkingTimeout is how long the first content may take once reasoning flows.
 	ThinkingTimeout   time.Duration
 	ContentPolicyNext bool
-	// AllOpenEarliest: when every breaker refuses, the candidate that opens first is tried once (all_open: earliest).
-	AllOpenEarliest bool
-	MaxOpen         time.Duration // breaker.max_open_duration, for the reason of a skip
-	Fallback        Fallback
-	CacheFront      bool // cache.mode: front; the cache is asked before any model
+	Fallback          Fallback
 }
 
 // Candidate is one link of a chain: a model of a provider, with its limits.

@@ -1,0 +1,123 @@
+package routing
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"holdfast/internal/providers"
+	"holdfast/internal/routing/breaker"
+)
+
+// What may be held back before the commit; an attempt that says more is malformed.
+const (
+	maxHeldStream = 256 << 10 // before a stream's first token
+	maxHeldJSON   = 16 << 20  // a whole JSON answer
+)
+
+// attempt is one call of one candidate, from its start to its end.
+type attempt struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	clocks *clocks
+	stream providers.Stream
+	permit breaker.Permit
+
+	held     []providers.Chunk // copies, until they are replayed
+	heldSize int
+	started  bool          // the first token came
+	finished bool          // a finish reason came: nothing changes any more
+	ended    bool          // io.EOF came
+	ttft     time.Duration // from the start to the first token
+}
+
+// begin opens the candidate's stream and holds it back until the commit point. The error is the failure; nothing
+// of the attempt is left then.
+func (r *Router) begin(ctx context.Context, c *Candidate, req *Request, b budget, p breaker.Permit) (*attempt, *providers.Error) {
+	a := &attempt{permit: p}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	a.clocks = startClocks(c.Timeouts, r.settings.ThinkingTimeout, b.models, a.cancel)
+	err := a.open(c, req)
+	if err == nil {
+		err = a.probe(req.Hold)
+	}
+	if err != nil {
+		failure := blame(a.ctx, err)
+		a.close()
+		return nil, failure
+	}
+	a.clocks.committed()
+	a.clocks.pause()
+	return a, nil
+}
+
+func (a *attempt) open(c *Candidate, req *Request) (err error) {
+	a.clocks.forHeaders()
+	a.stream, err = c.Client.Stream(a.ctx, c.call(req))
+	if err == nil {
+		a.clocks.forFirstToken()
+	}
+	return err
+}
+
+// probe holds chunks back until the commit point: the first token of a stream, the completion of a JSON answer.
+func (a *attempt) probe(hold Hold) error {
+	limit := maxHeldStream
+	if hold == HoldComplete {
+		limit = maxHeldJSON
+	}
+	for {
+		chunk, err := a.read()
+		if errors.Is(err, io.EOF) {
+			return nil // the provider's adapter has judged that this is an answer
+		}
+		if err != nil {
+			return err
+		}
+		a.keep(chunk)
+		if a.started && hold == HoldFirstToken {
+			return nil
+		}
+		if a.heldSize > limit {
+			return &providers.Error{Kind: providers.KindMalformed, Err: errors.New("more before the commit than may be held")}
+		}
+	}
+}
+
+// read takes one chunk from the provider and notes what it means.
+func (a *attempt) read() (providers.Chunk, error) {
+	chunk, err := a.stream.Next()
+	if err != nil {
+		a.ended = errors.Is(err, io.EOF)
+		return chunk, err
+	}
+	a.clocks.heard(chunk.Signal)
+	if chunk.Signal != providers.SignalNone && !a.started {
+		a.started, a.ttft = true, time.Since(a.clocks.start)
+		a.permit.Started()
+	}
+	if chunk.Finish != "" {
+		a.finished = true
+	}
+	if a.started {
+		a.clocks.forChunk()
+	}
+	return chunk, nil
+}
+
+// keep copies a chunk, as it is valid only until the next one.
+func (a *attempt) keep(c providers.Chunk) {
+	a.heldSize += len(c.Data) + len(c.Usage)
+	c.Data, c.Usage = bytes.Clone(c.Data), bytes.Clone(c.Usage)
+	a.held = append(a.held, c)
+}
+
+func (a *attempt) close() {
+	a.clocks.stop()
+	a.cancel(context.Canceled)
+	if a.stream != nil {
+		_ = a.stream.Close() // nothing of the stream matters any more
+	}
+}

@@ -1,0 +1,155 @@
+package routing
+
+import (
+	"cmp"
+	"slices"
+)
+
+// link is one candidate in the order of a request. entry is nil but for the fallbacks of a configured chain.
+type link struct {
+	*Candidate
+	entry *Entry
+}
+
+// plan is the order in which a request's candidates are asked.
+type plan struct {
+	chain string // name for the trace
+	links []link
+}
+
+// defaultChain names the priority list.
+const defaultChain = "default"
+
+// plan orders the candidates of a request (contract §5). draw gives numbers in [0,1) for the weights; apart from it
+// the order is a pure function of settings and request. false: the model is not one of the caller's.
+func (s *Settings) plan(req *Request, draw func() float64) (plan, bool) {
+	if req.Model != "" && req.Model != "auto" {
+		return s.named(req, draw)
+	}
+	if first := s.firstChoice(req); first != nil {
+		return s.follow(first, req, draw), true
+	}
+	order := s.byPriority(req.Tenant, draw)
+	if len(order) > 0 {
+		if c := s.chainOf(order[0].ID); c != nil {
+			return s.expand(c, req.Tenant), true
+		}
+	}
+	return plan{defaultChain, order}, true
+}
+
+// named is the plan of a request that names a candidate or a chain.
+func (s *Settings) named(req *Request, draw func() float64) (plan, bool) {
+	if c := s.candidate(req.Model); c != nil {
+		return s.follow(c, req, draw), c.serves(req.Tenant)
+	}
+	for i := range s.Chains {
+		if c := &s.Chains[i]; c.Name == req.Model {
+			primary := s.candidate(c.Primary)
+			return s.expand(c, req.Tenant), primary != nil && primary.serves(req.Tenant)
+		}
+	}
+	return plan{}, false
+}
+
+// firstChoice is the candidate that the configuration puts first for this request, nil for none.
+func (s *Settings) firstChoice(req *Request) *Candidate {
+	ids := []string{s.DefaultModel}
+	if req.wantsThinking() {
+		ids = []string{s.ThinkingModel, s.DefaultModel}
+	}
+	for _, id := range ids {
+		if c := s.candidate(id); c != nil && c.serves(req.Tenant) {
+			return c
+		}
+	}
+	return nil
+}
+
+// follow puts a candidate first, followed by its chain if it has one, else by the priority list.
+func (s *Settings) follow(first *Candidate, req *Request, draw func() float64) plan {
+	if c := s.chainOf(first.ID); c != nil {
+		return s.expand(c, req.Tenant)
+	}
+	links := []link{{Candidate: first}}
+	for _, l := range s.byPriority(req.Tenant, draw) {
+		if l.ID != first.ID {
+			links = append(links, l)
+		}
+	}
+	return plan{defaultChain, links}
+}
+
+// expand is a configured chain: its primary and its fallbacks, each candidate once.
+func (s *Settings) expand(c *Chain, tenant string) plan {
+	links := []link{{Candidate: s.candidate(c.Primary)}}
+	for i := range c.Fallbacks {
+		entry := &c.Fallbacks[i]
+		next := s.candidate(entry.Model)
+		again := slices.ContainsFunc(links, func(l link) bool { return l.ID == entry.Model })
+		if next != nil && !again && next.serves(tenant) {
+			links = append(links, link{next, entry})
+		}
+	}
+	return plan{c.Name, links}
+}
+
+// byPriority is the default order: priority first, equal priorities in an order drawn by weight. A weight of 0
+// takes a candidate out of it: it drains.
+func (s *Settings) byPriority(tenant string, draw func() float64) []link {
+	var links []link
+	for i := range s.Candidates {
+		if c := &s.Candidates[i]; !c.Unlisted && c.Weight > 0 && c.serves(tenant) {
+			links = append(links, link{Candidate: c})
+		}
+	}
+	slices.SortStableFunc(links, func(a, b link) int { return cmp.Compare(a.Priority, b.Priority) })
+	for start := 0; start < len(links); {
+		end := start + 1
+		for end < len(links) && links[end].Priority == links[start].Priority {
+			end++
+		}
+		shuffle(links[start:end], draw)
+		start = end
+	}
+	return links
+}
+
+// shuffle draws an order without replacement: each place goes to one of the rest with a chance of its share.
+func shuffle(links []link, draw func() float64) {
+	for ; len(links) > 1; links = links[1:] {
+		total := 0
+		for _, l := range links {
+			total += l.Weight
+		}
+		at, i := draw()*float64(total), 0
+		for ; i < len(links)-1 && at >= float64(links[i].Weight); i++ {
+			at -= float64(links[i].Weight)
+		}
+		chosen := links[i] // moved to the front, the others keep their order
+		copy(links[1:i+1], links[:i])
+		links[0] = chosen
+	}
+}
+
+func (s *Settings) candidate(id string) *Candidate {
+	for i := range s.Candidates {
+		if s.Candidates[i].ID == id {
+			return &s.Candidates[i]
+		}
+	}
+	return nil
+}
+
+func (s *Settings) chainOf(primary string) *Chain {
+	for i := range s.Chains {
+		if s.Chains[i].Primary == primary {
+			return &s.Chains[i]
+		}
+	}
+	return nil
+}
+
+func (c *Candidate) serves(tenant string) bool {
+	return c.Tenants == nil || slices.Contains(c.Tenants, tenant)
+}
