@@ -109,6 +109,15 @@ type source interface {
 	Close()
 }
 
+// NewAnswer makes an answer of chunks that come from elsewhere than a router.
+func NewAnswer(trace Trace, src interface {
+	Next() (providers.Chunk, error)
+	Close()
+},
+) *Answer {
+	return &Answer{Trace: trace, source: src}
+}
+
 // Next gives the next chunk, or io.EOF after a complete answer. Any other error is a *providers.Error of a stream
 // that broke after its commit; Trace.Attempts says so too. Chunks are valid until the next call.
 func (a *Answer) Next() (providers.Chunk, error) { return a.source.Next() }
