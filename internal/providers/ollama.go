@@ -1,0 +1,4 @@
+package providers
+
+// newOllama makes a provider of Ollama's native dialect.
+func newOllama(s Settings) Provider { return nil }

@@ -1,0 +1,4 @@
+package providers
+
+// NewScript makes a scripted provider.
+func NewScript(s Settings) Provider { return nil }
