@@ -28,7 +28,7 @@ func dialects() map[string]dialect {
 		"openai":    {Settings{BaseURL: "https://api.openai.com/v1", Thinking: ThinkingByEffort}, newOpenAI},
 		"dashscope": {Settings{BaseURL: "https://dashscope.aliyuncs.com", Thinking: ThinkingByEnable}, newDashScope},
 		"ollama":    {Settings{BaseURL: "http://localhost:11434"}, newOllama},
-		"script":    {Settings{}, NewScript},
+		"script":    {Settings{}, func(s Settings) Provider { return NewScript(s) }},
 	}
 }
 
