@@ -1,0 +1,109 @@
+# `make run` serves on this machine, `make test` tests on real parts; `make` lists the rest.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LISTEN ?= 127.0.0.1:8080
+FUZZTIME ?= 30s
+STAGE ?= dev
+ARCH ?= arm64
+
+GO ?= go
+LDFLAGS := -s -w -X main.version=$(VERSION)
+# Static, no paths of the building machine; lambda.norpc leaves out net/rpc, and with it a third of the binary.
+GOBUILD = CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)"
+LAMBDABUILD = $(GOBUILD) -tags lambda.norpc
+LAMBDA_GOARCH = $(if $(filter x86_64 amd64,$(ARCH)),amd64,arm64)
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+# --- on this machine
+
+.PHONY: run
+run: bin/holdfast ## Build and serve on 127.0.0.1:8080 (LISTEN=, CONFIG=file); needs no key
+	bin/holdfast serve --listen $(LISTEN) $(if $(CONFIG),--config $(CONFIG))
+
+.PHONY: build
+build: bin/holdfast bin/chat/bootstrap bin/stream/bootstrap bin/upkeep/bootstrap ## Build bin/holdfast and bin/{chat,stream,upkeep}/bootstrap
+
+# Always asked: Go's own cache knows what changed.
+.PHONY: bin/holdfast bin/chat/bootstrap bin/stream/bootstrap bin/upkeep/bootstrap
+bin/holdfast: need-go
+	$(GOBUILD) -o $@ ./cmd/holdfast
+bin/%/bootstrap: need-go
+	$(LAMBDABUILD) -o $@ ./functions/$*
+
+.PHONY: services-up
+services-up: ## Start Postgres with pgvector and dynalite; prints their addresses
+	@scripts/services up
+
+.PHONY: services-down
+services-down: ## Stop them
+	@scripts/services down
+
+.PHONY: migrate
+migrate: bin/holdfast ## Prepare the database and table that the environment names
+	bin/holdfast migrate
+
+# --- checks
+
+.PHONY: test
+test: need-go ## Test everything on real parts, under the race detector, with the official SDKs
+	@scripts/services run -- scripts/test
+
+.PHONY: test-sdk
+test-sdk: build ## Only the official SDKs against serve and against the stream function
+	@scripts/sdk-tests
+
+.PHONY: test-sam
+test-sam: need-go ## Validate, build and invoke through SAM, with Postgres and DynamoDB in containers
+	@scripts/sam-test
+
+.PHONY: lint
+lint: need-go ## Format, linters, shell, template
+	@scripts/lint
+
+.PHONY: bench
+bench: need-go ## Run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: fuzz
+fuzz: need-go ## Fuzz every parser for FUZZTIME each
+	@scripts/fuzz $(FUZZTIME)
+
+.PHONY: fmt
+fmt: need-go ## Format the code
+	@scripts/lint --fix
+
+.PHONY: tidy
+tidy: need-go ## Tidy the modules
+	$(GO) mod tidy
+	cd test/sdk/go && $(GO) mod tidy
+
+# --- deploy
+
+# SAM's makefile builder calls these with ARTIFACTS_DIR set. It doesn't say the architecture: ARCH=x86_64 in the
+# environment does, and has to be what the template's parameter says.
+build-ChatFunction: FUNCTION = chat
+build-StreamFunction: FUNCTION = stream
+build-UpkeepFunction: FUNCTION = upkeep
+.PHONY: build-ChatFunction build-StreamFunction build-UpkeepFunction
+build-ChatFunction build-StreamFunction build-UpkeepFunction:
+	GOOS=linux GOARCH=$(LAMBDA_GOARCH) $(LAMBDABUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(FUNCTION)
+	cp deploy/holdfast.yaml "$(ARTIFACTS_DIR)/holdfast.yaml"
+
+.PHONY: deploy
+deploy: need-go ## Build and deploy with SAM (STAGE=dev or prod, ARCH=arm64 or x86_64)
+	ARCH=$(ARCH) sam build --config-env $(STAGE)
+	sam deploy --config-env $(STAGE) $(if $(filter x86_64,$(ARCH)),--parameter-overrides Architecture=x86_64)
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin .aws-sam
+
+.PHONY: need-go
+need-go:
+	@command -v $(GO) >/dev/null || { echo "Go 1.26 or newer is needed: https://go.dev/dl" >&2; exit 1; }

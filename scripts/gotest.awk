@@ -1,0 +1,25 @@
+# Reads `go test -v ./...`: passes on one line a package, and everything a failed package said. Appends
+# "go PASSED FAILED SKIPPED" to the file `counts`. Its exit status says whether all went well.
+
+/^ *--- PASS: / { passed++ }
+/^ *--- FAIL: / { failed++ }
+/^ *--- SKIP: / { skipped++; skips = skips $0 "\n" }
+/^FAIL/         { bad = 1 }
+
+# A package's last line: its output stands together before it.
+/^(ok  |\?   |FAIL)\t/ || /^\t.*coverage: / {
+	if (/^FAIL/) printf "%s", held
+	if (!/^\?/) print
+	fflush()
+	held = ""
+	next
+}
+# One output line of a test must not fill memory.
+length(held) < 4000000 { held = held $0 "\n" }
+
+END {
+	if (bad) printf "%s", held
+	if (skips != "") printf "skipped:\n%s", skips
+	printf "go %d %d %d\n", passed, failed, skipped >> counts
+	exit (bad || passed == 0)
+}
