@@ -1,0 +1,472 @@
+package routing
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/providers"
+	"holdfast/internal/routing/breaker"
+)
+
+// Every failure before the commit is switched, whatever it is and wherever it strikes, in streams and in JSON.
+func TestSwitch(t *testing.T) {
+	tests := []struct {
+		name    string
+		script  []step
+		outcome string
+		after   time.Duration
+	}{
+		{"refused", []step{fail(providers.KindConnect)}, "connect", 0},
+		{"status 500", []step{failStatus(providers.KindServerError, 500)}, "server_error", 0},
+		{"status 429", []step{failStatus(providers.KindRateLimited, 429)}, "rate_limited", 0},
+		{"key refused", []step{failStatus(providers.KindAuth, 401)}, "auth", 0},
+		{"hang at once", []step{hang}, "timeout", 5 * time.Second},
+		{"role, then hang", []step{role, hang}, "timeout", 5 * time.Second},
+		{"role chunks for ever", []step{role, {wait: 2 * time.Second}, {wait: 2 * time.Second}, {wait: 2 * time.Second}, hang}, "timeout", 5 * time.Second},
+		{"role, then error", []step{role, fail(providers.KindOverloaded)}, "overloaded", 0},
+		{"empty", []step{role, {finish: "stop"}, fail(providers.KindEmpty)}, "empty", 0},
+		{"html", []step{fail(providers.KindMalformed)}, "malformed", 0},
+		{"cut before the first token", []step{role, fail(providers.KindTruncated)}, "truncated", 0},
+	}
+	for _, test := range tests {
+		for name, hold := range map[string]Hold{"stream": HoldFirstToken, "JSON": HoldComplete} {
+			t.Run(test.name+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := newLab(t, scripted(test.script), scripted(answer))
+					start := time.Now()
+					got := l.ask(func(r *Request) { r.Hold = hold })
+					require.NoError(t, got.err)
+					require.Equal(t, "one two", got.text)
+					require.Equal(t, []string{"a:" + test.outcome, "b:ok"}, got.outcomes())
+					require.Equal(t, test.after, time.Since(start), "b is asked at once")
+					require.Equal(t, TierModel, got.Trace.Tier)
+					require.Equal(t, "b", got.Trace.Candidate)
+					l.noneOpen()
+				})
+			})
+		}
+	}
+}
+
+// What dies after the first token is switched in JSON, as nothing was sent, and ends in an error in a stream.
+func TestDeathAfterFirstToken(t *testing.T) {
+	tests := []struct {
+		name, outcome string
+		script        []step
+		after         time.Duration
+	}{
+		{"cut", "truncated", []step{role, say("half"), fail(providers.KindTruncated)}, 0},
+		{"error event", "server_error", []step{role, say("half"), fail(providers.KindServerError)}, 0},
+		{"silence", "timeout", []step{role, say("half"), hang}, 10 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, scripted(test.script), scripted(answer))
+				got := l.ask(whole)
+				require.Equal(t, "one two", got.text)
+				require.Equal(t, []string{"a:" + test.outcome, "b:ok"}, got.outcomes())
+
+				start := time.Now()
+				got = l.ask()
+				require.Equal(t, test.outcome, providers.AsError(got.err).Kind.String())
+				require.Equal(t, "half", got.text)
+				require.Equal(t, []string{"a:" + test.outcome}, got.outcomes())
+				require.Equal(t, test.after, time.Since(start))
+				require.Equal(t, 1, l.models["b"].calls, "no switch after the first token")
+				require.Equal(t, []breaker.Class{breaker.Failure, breaker.Failure}, l.gate.reports["a"])
+				l.noneOpen()
+			})
+		})
+	}
+}
+
+func TestFirstTokenSettlesATrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, scripted([]step{role, {text: "hm", signal: providers.SignalReasoning}, say("yes"), stop, end}))
+		a := l.router().Answer(t.Context(), request())
+		require.Equal(t, 1, l.gate.started["a"])
+		require.Empty(t, l.gate.reports["a"], "done comes at the end")
+		read(a)
+		require.Equal(t, []breaker.Class{breaker.Success}, l.gate.reports["a"])
+	})
+}
+
+// Reasoning is a first token; the first content has a clock of its own from then on.
+func TestThinkingTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hm := step{text: "hm", signal: providers.SignalReasoning, wait: 4 * time.Second}
+		l := newLab(t, scripted([]step{hm, hm, hm, hm, hm, say("late"), stop, end}))
+		l.settings.ThinkingTimeout = 9 * time.Second
+		start := time.Now()
+		got := l.ask()
+		require.Equal(t, providers.KindTimeout, providers.AsError(got.err).Kind)
+		require.Equal(t, 13*time.Second, time.Since(start), "9 s after the first reasoning at 4 s")
+	})
+}
+
+func TestTotalTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tick := step{text: "tick", signal: providers.SignalContent, wait: 3 * time.Second}
+		l := newLab(t, scripted([]step{tick, tick, tick, tick, tick, stop, end}))
+		l.candidate("a").Timeouts.Total = 7 * time.Second
+		start := time.Now()
+		got := l.ask()
+		require.Equal(t, providers.KindTimeout, providers.AsError(got.err).Kind)
+		require.Equal(t, "ticktick", got.text)
+		require.Equal(t, 7*time.Second, time.Since(start))
+	})
+}
+
+// A caller who reads slowly is not the provider's fault.
+func TestSlowCallerIsNoIdleProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, scripted(answer))
+		a := l.router().Answer(t.Context(), request())
+		<-time.After(time.Minute) // virtual: the caller pauses
+		require.Equal(t, "one two", read(a).text)
+		require.Equal(t, []breaker.Class{breaker.Success}, l.gate.reports["a"])
+	})
+}
+
+func TestNothingChangesAfterTheFinishReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, last := range []step{fail(providers.KindServerError), hang} {
+			l := newLab(t, scripted([]step{say("all"), stop, last}))
+			got := l.ask()
+			require.NoError(t, got.err)
+			require.Equal(t, []string{"a:ok"}, got.outcomes())
+			require.Equal(t, []breaker.Class{breaker.Success}, l.gate.reports["a"])
+		}
+	})
+}
+
+func TestCallerLeaves(t *testing.T) {
+	tests := []struct {
+		name   string
+		script []step
+		hold   Hold
+	}{
+		{"while waiting for the first token", []step{role, hang}, HoldFirstToken},
+		{"while JSON is collected", []step{role, say("half"), hang}, HoldComplete},
+		{"while nothing was accepted", []step{hang}, HoldComplete},
+		{"in mid-stream", []step{role, say("half"), hang}, HoldFirstToken},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, scripted(test.script), scripted(answer))
+				ctx, leave := context.WithCancel(t.Context())
+				time.AfterFunc(time.Second, leave)
+				start := time.Now()
+				read(l.router().Answer(ctx, request(func(r *Request) { r.Hold = test.hold })))
+				require.Equal(t, time.Second, time.Since(start), "everything stops at once")
+				require.Zero(t, l.models["b"].calls, "nobody is called for a caller who left")
+				require.Equal(t, []breaker.Class{breaker.Cancelled}, l.gate.reports["a"])
+				l.noneOpen()
+			})
+		})
+	}
+}
+
+func TestCallerClosesEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, scripted(answer))
+		a := l.router().Answer(t.Context(), request())
+		_, err := a.Next()
+		require.NoError(t, err)
+		a.Close()
+		a.Close()
+		require.Equal(t, []breaker.Class{breaker.Cancelled}, l.gate.reports["a"])
+		l.noneOpen()
+	})
+}
+
+func TestCallerLeavesDuringBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		retryAfter := step{err: &providers.Error{Kind: providers.KindRateLimited, RetryAfter: 2 * time.Second}}
+		l := newLab(t, scripted([]step{retryAfter}), scripted(answer))
+		l.settings.Retries.Max = 3
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		got := read(l.router().Answer(ctx, request()))
+		require.Equal(t, 499, got.Failure.Status)
+		require.Equal(t, 1, l.models["a"].calls)
+		require.Zero(t, l.models["b"].calls)
+	})
+}
+
+func TestHeldBytesAreBounded(t *testing.T) {
+	big := step{text: strings.Repeat("x", 100<<10)}
+	l := newLab(t, scripted([]step{big, big, big, say("late"), stop, end}), scripted(answer))
+	require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask().outcomes())
+	require.Equal(t, []string{"a:ok"}, l.ask(whole).outcomes(), "JSON may hold more")
+
+	large := []step{{text: strings.Repeat("x", 300<<10), signal: providers.SignalContent}, stop, end}
+	require.Equal(t, []string{"a:ok"}, newLab(t, scripted(large)).ask().outcomes(), "the first token itself may be large")
+
+	var flood []step
+	for range 17 {
+		flood = append(flood, say(strings.Repeat("x", 1<<20)))
+	}
+	l = newLab(t, scripted(append(flood, stop, end)), scripted(answer))
+	require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask(whole).outcomes())
+}
+
+func TestBudget(t *testing.T) {
+	tests := []struct {
+		name     string
+		hint     time.Duration
+		deadline time.Duration // of the caller's context
+		want     time.Duration // when the answer is there
+	}{
+		{"configured", 0, 0, 178 * time.Second},
+		{"a hint leaves models 80 %", 2 * time.Second, 0, 1600 * time.Millisecond},
+		{"a hint above the configured", time.Hour, 0, 178 * time.Second},
+		{"the platform's deadline", 0, 30 * time.Second, 28 * time.Second},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, scripted([]step{hang}), scripted([]step{hang}))
+				l.candidate("a").Timeouts = Timeouts{}
+				ctx := t.Context()
+				if test.deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, test.deadline)
+					defer cancel()
+				}
+				start := time.Now()
+				got := read(l.router().Answer(ctx, request(func(r *Request) { r.Hint = test.hint })))
+				require.Equal(t, test.want, time.Since(start))
+				require.Equal(t, []string{"a:deadline"}, got.outcomes(), "cut by the budget it is deadline, and final")
+				require.Equal(t, TierFallback, got.Trace.Tier)
+				require.Equal(t, []breaker.Class{breaker.Cancelled}, l.gate.reports["a"], "no failure of the model")
+			})
+		})
+	}
+}
+
+func TestNoAttemptThatCannotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, scripted([]step{hang}), scripted(answer))
+		got := l.ask(func(r *Request) { r.Hint = 6400 * time.Millisecond }) // models have 5.12 s, a uses 5 s of them
+		require.Equal(t, []string{"a:timeout", "b:-budget"}, got.outcomes())
+		require.Equal(t, TierFallback, got.Trace.Tier)
+	})
+}
+
+// After the commit the budget counts no more; the platform's deadline does.
+func TestBudgetEndsAtCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tick := step{text: "tick", signal: providers.SignalContent, wait: time.Second}
+		long := []step{tick, tick, tick, tick, tick, stop, end}
+		l := newLab(t, scripted(long))
+		require.Equal(t, strings.Repeat("tick", 5), l.ask(func(r *Request) { r.Hint = 2 * time.Second }).text)
+
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		got := read(l.router().Answer(ctx, request()))
+		require.Equal(t, providers.KindDeadline, providers.AsError(got.err).Kind)
+	})
+}
+
+func TestRetries(t *testing.T) {
+	bad, two, none := []step{failStatus(providers.KindServerError, 500)}, 2, 0
+	tests := []struct {
+		name    string
+		change  func(*lab)
+		scripts []*model
+		calls   map[string]int
+	}{
+		{"switching beats waiting", func(*lab) {}, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 1, "b": 1}},
+		{"the last one gets retries.last", func(l *lab) { l.settings.Retries.Last = 1 }, []*model{scripted(bad), scripted(bad)}, map[string]int{"a": 1, "b": 2}},
+		{"the last that could be tried", func(l *lab) {
+			l.settings.Retries.Last = 1
+			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open, Until: time.Now().Add(time.Hour)}
+		}, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 2, "b": 0}},
+		{"retries.max on each", func(l *lab) { l.settings.Retries.Max = 2 }, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 3, "b": 1}},
+		{"an entry's max_retries overrides", func(l *lab) {
+			l.settings.Retries.Max = 1
+			l.settings.Chains = []Chain{{Name: "a", Primary: "a", Fallbacks: []Entry{{Model: "b", MaxRetries: &two}, {Model: "c", MaxRetries: &none}}}}
+		}, []*model{scripted(bad), scripted(bad), scripted(bad)}, map[string]int{"a": 2, "b": 3, "c": 1}},
+		{"a second try may answer", func(l *lab) { l.settings.Retries.Max = 1 }, []*model{scripted(bad, answer), scripted(answer)}, map[string]int{"a": 2, "b": 0}},
+		{"no retry of a trial", func(l *lab) { l.settings.Retries.Max, l.gate.trial["a"] = 2, true }, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 1, "b": 1}},
+		{"no retry of a refused key", func(l *lab) { l.settings.Retries.Max = 2 }, []*model{scripted([]step{fail(providers.KindAuth)}), scripted(answer)}, map[string]int{"a": 1, "b": 1}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, test.scripts...)
+				test.change(l)
+				got := l.ask()
+				for id, n := range test.calls {
+					require.Equal(t, n, l.models[id].calls, "calls of %s", id)
+					require.LessOrEqual(t, len(l.gate.reports[id]), 1, "one report a call of %s", id)
+				}
+				require.NotEqual(t, Tier(""), got.Trace.Tier)
+			})
+		})
+	}
+}
+
+func TestInability(t *testing.T) {
+	tooLong := step{err: &providers.Error{Kind: providers.KindContextTooLong, Status: 400, Message: "maximum is 8192", Param: "messages"}}
+	unsupported := step{err: &providers.Error{Kind: providers.KindUnsupported, Status: 400, Code: "unsupported_value", Message: "no logprobs here"}}
+	windows := func(sizes ...int) func(*lab) {
+		return func(l *lab) {
+			for i, w := range sizes {
+				l.settings.Candidates[i].Window = w
+			}
+		}
+	}
+	long := func(r *Request) { r.Tokens = 5000 }
+	tests := []struct {
+		name    string
+		change  func(*lab)
+		request func(*Request)
+		scripts []*model
+		want    []string
+		code    string // of the 400, "" for an answer
+	}{
+		{"window skips", windows(1000, 100_000), long, []*model{scripted(answer), scripted(answer)}, []string{"a:-window", "b:ok"}, ""},
+		{"too long for all", windows(1000, 2000), long, []*model{scripted(answer), scripted(answer)}, []string{"a:-window", "b:-window"}, "context_length_exceeded"},
+		{"after too long only a larger window, unknown ones last", windows(8192, 4096, 0, 100_000), whole,
+			[]*model{scripted([]step{tooLong}), scripted(answer), scripted(answer), scripted([]step{fail(providers.KindConnect)})},
+			[]string{"a:context_too_long", "b:-window", "d:connect", "c:ok"}, ""},
+		{"too long, nobody larger", windows(8192, 4096), whole, []*model{scripted([]step{tooLong}), scripted(answer)}, []string{"a:context_too_long", "b:-window"}, "context_length_exceeded"},
+		{"nobody thinks", func(*lab) {}, thinking, []*model{scripted(answer)}, []string{"a:-thinking"}, "unsupported"},
+		{"nobody sees", func(l *lab) { l.candidate("a").Features = &Needs{Tools: true} }, func(r *Request) { r.Needs.Vision = true }, []*model{scripted(answer)}, []string{"a:-feature"}, "unsupported"},
+		{"all say unsupported", func(*lab) {}, whole, []*model{scripted([]step{unsupported})}, []string{"a:unsupported"}, "unsupported_value"},
+		{"unsupported goes on", func(*lab) {}, whole, []*model{scripted([]step{unsupported}), scripted(answer)}, []string{"a:unsupported", "b:ok"}, ""},
+		{"one open breaker among them", func(l *lab) {
+			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open}
+			l.candidate("b").Thinking = true
+		},
+			thinking, []*model{scripted(answer), scripted(answer)}, []string{"a:-thinking", "b:-breaker_open"}, ""},
+		{"one fault among them", func(l *lab) { l.candidate("b").Thinking = true }, thinking, []*model{scripted(answer), scripted([]step{fail(providers.KindConnect)})}, []string{"a:-thinking", "b:connect"}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			l := newLab(t, test.scripts...)
+			test.change(l)
+			got := l.ask(test.request)
+			require.Equal(t, test.want, got.outcomes())
+			if test.code == "" {
+				require.Nil(t, got.Failure)
+				return
+			}
+			require.Equal(t, 400, got.Failure.Status)
+			require.Equal(t, test.code, got.Failure.Code)
+			require.NotEmpty(t, got.Failure.Message)
+		})
+	}
+}
+
+func TestCallersMistakesReturnAtOnce(t *testing.T) {
+	tests := []struct {
+		err  providers.Error
+		code string
+	}{
+		{providers.Error{Kind: providers.KindBadRequest, Status: 400, Code: "decimal_below_min_value", Param: "top_p", Message: "top_p is too small"}, "decimal_below_min_value"},
+		{providers.Error{Kind: providers.KindContentPolicy, Status: 400, Code: "DataInspectionFailed", Message: "refused"}, "content_filter"},
+	}
+	for _, test := range tests {
+		l := newLab(t, scripted([]step{{err: &test.err}}), scripted(answer))
+		got := l.ask()
+		require.Equal(t, 400, got.Failure.Status)
+		require.Equal(t, test.code, got.Failure.Code)
+		require.Equal(t, test.err.Message, got.Failure.Message)
+		require.Equal(t, test.err.Param, got.Failure.Param)
+		require.Zero(t, l.models["b"].calls)
+		require.Equal(t, []breaker.Class{breaker.Excluded}, l.gate.reports["a"])
+	}
+}
+
+func TestSkips(t *testing.T) {
+	l := newLab(t, scripted(answer), scripted(answer), scripted(answer), scripted(answer), scripted(answer), scripted(answer))
+	l.candidate("a").Disabled = true
+	l.candidate("b").Denied = true
+	l.candidate("c").Client = nil
+	l.gate.refuse["d"] = &breaker.Refusal{State: breaker.Open}
+	l.gate.refuse["e"] = &breaker.Refusal{State: breaker.Open, Cooling: true}
+	want := []string{"a:-disabled", "b:-denied", "c:-no_client", "d:-breaker_open", "e:-cooling", "f:ok"}
+	require.Equal(t, want, l.ask().outcomes())
+	require.Equal(t, 1, func() int { a := l.ask(); return a.Trace.Calls() }())
+}
+
+func TestTriggersJudgeTheFailureJustBefore(t *testing.T) {
+	yes := true
+	bad := []step{failStatus(providers.KindServerError, 500)}
+	timeout := []step{fail(providers.KindTimeout)}
+	chain := []Chain{{Name: "x", Primary: "a", Fallbacks: []Entry{{Model: "b"}, {Model: "c", OnTimeout: &yes}, {Model: "d"}}}}
+	l := newLab(t, scripted(timeout), scripted(bad), scripted(answer), scripted(answer))
+	l.settings.Chains = chain
+	require.Equal(t, []string{"a:timeout", "b:server_error", "c:-trigger", "d:ok"}, l.ask().outcomes())
+
+	l = newLab(t, scripted(timeout), scripted(bad), scripted(answer), scripted(answer))
+	l.settings.Chains = chain
+	l.candidate("b").Disabled = true
+	require.Equal(t, []string{"a:timeout", "b:-disabled", "c:ok"}, l.ask().outcomes(), "a skipped one fires any entry")
+}
+
+type cacheOf struct {
+	hit      *CacheHit
+	deadline time.Time
+}
+
+func (c *cacheOf) Lookup(ctx context.Context, _ *Request) *CacheHit {
+	c.deadline, _ = ctx.Deadline()
+	return c.hit
+}
+
+func TestLastTiers(t *testing.T) {
+	bad := scripted([]step{failStatus(providers.KindServerError, 500)})
+	l := newLab(t, bad)
+	got := l.ask()
+	require.Equal(t, TierFallback, got.Trace.Tier)
+	require.True(t, strings.Contains(got.text, `"content":"busy"`), got.text)
+	require.Equal(t, "auto", got.Model)
+	require.Contains(t, l.ask(func(r *Request) { r.Language = "zh" }).text, "忙")
+
+	cache := &cacheOf{hit: &CacheHit{Rule: "exact", Similarity: 1, Text: "as before"}}
+	l.cache = cache
+	got = l.ask(named("a"))
+	require.Equal(t, TierCache, got.Trace.Tier)
+	require.Contains(t, got.text, "as before")
+	require.Equal(t, "a", got.Model)
+	require.False(t, cache.deadline.IsZero(), "the look-up has a deadline")
+	require.Equal(t, TierFallback, l.ask(func(r *Request) { r.NoCache = true }).Trace.Tier)
+
+	l.cache = nil
+	got = l.ask(func(r *Request) { r.Structured = true })
+	require.Equal(t, 503, got.Failure.Status)
+	require.Equal(t, 30*time.Second, got.Failure.RetryAfter)
+	require.Equal(t, TierFallback, got.Trace.Tier)
+	l.settings.Fallback.StructuredMessage = true
+	require.Nil(t, l.ask(func(r *Request) { r.Structured = true }).Failure)
+	l.settings.Fallback.Status = 503
+	require.Equal(t, 503, l.ask().Failure.Status)
+}
+
+func TestUnknownModel(t *testing.T) {
+	got := newLab(t, scripted(answer)).ask(named(strings.Repeat("ü", 1000)))
+	require.Equal(t, 404, got.Failure.Status)
+	require.Equal(t, "model_not_found", got.Failure.Code)
+	require.Less(t, len(got.Failure.Message), 400)
+	require.Empty(t, got.Trace.Tier)
+}
+
+// An error of a provider that wraps nothing of ours is the provider's, whatever it says.
+func TestBlame(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	require.Equal(t, providers.KindServerError, blame(ctx, errors.New("odd")).Kind)
+	cancel(errIdle)
+	require.Equal(t, providers.KindTimeout, blame(ctx, errors.New("odd")).Kind)
+}

@@ -1,0 +1,145 @@
+package routing
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/providers"
+	"holdfast/internal/routing/breaker"
+)
+
+// The trigger table of the contract, §4, cell by cell.
+func TestTriggers(t *testing.T) {
+	yes, no := true, false
+	failures := map[string]*providers.Error{
+		"timeout":   {Kind: providers.KindTimeout},
+		"504":       {Kind: providers.KindTimeout, Status: 504},
+		"500":       {Kind: providers.KindServerError, Status: 500},
+		"503":       {Kind: providers.KindOverloaded, Status: 503},
+		"connect":   {Kind: providers.KindConnect},
+		"malformed": {Kind: providers.KindMalformed, Status: 200},
+		"skipped":   nil,
+	}
+	tests := []struct {
+		name  string
+		entry Entry
+		fires string
+	}{
+		{"both absent", Entry{}, "timeout 504 500 503 connect malformed skipped"},
+		{"timeout true", Entry{OnTimeout: &yes}, "timeout 504 skipped"},
+		{"timeout false", Entry{OnTimeout: &no}, "504 500 503 skipped"},
+		{"status empty", Entry{OnStatus: []int{}}, "504 500 503 skipped"},
+		{"timeout false, status empty", Entry{OnTimeout: &no, OnStatus: []int{}}, "504 500 503 skipped"},
+		{"timeout true, status empty", Entry{OnTimeout: &yes, OnStatus: []int{}}, "timeout 504 500 503 skipped"},
+		{"status listed", Entry{OnStatus: []int{500, 502}}, "500 skipped"},
+		{"timeout false, status listed", Entry{OnTimeout: &no, OnStatus: []int{500, 504}}, "504 500 skipped"},
+		{"timeout true, status listed", Entry{OnTimeout: &yes, OnStatus: []int{500}}, "timeout 504 500 skipped"},
+	}
+	for _, test := range tests {
+		for name, failure := range failures {
+			t.Run(test.name+" on "+name, func(t *testing.T) {
+				require.Equal(t, hasWord(test.fires, name), test.entry.fires(failure))
+			})
+		}
+	}
+	require.True(t, (*Entry)(nil).fires(failures["500"]), "a primary has no trigger")
+}
+
+func hasWord(s, word string) bool {
+	for _, w := range strings.Fields(s) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// The table of the contract, §1: what each kind does, as routing acts on it.
+func TestKinds(t *testing.T) {
+	tests := []struct {
+		kind   providers.Kind
+		name   string
+		retry  bool
+		class  breaker.Class
+		next   bool
+		caller int
+	}{
+		{providers.KindConnect, "connect", true, breaker.Failure, true, 0},
+		{providers.KindTimeout, "timeout", false, breaker.Failure, true, 0},
+		{providers.KindOverloaded, "overloaded", true, breaker.Failure, true, 0},
+		{providers.KindServerError, "server_error", true, breaker.Failure, true, 0},
+		{providers.KindRateLimited, "rate_limited", false, breaker.Cool, true, 0},
+		{providers.KindQuota, "quota", false, breaker.Hard, true, 0},
+		{providers.KindAuth, "auth", false, breaker.Hard, true, 0},
+		{providers.KindModelMissing, "model_missing", false, breaker.Hard, true, 0},
+		{providers.KindLoading, "loading", false, breaker.Cool, true, 0},
+		{providers.KindToolFailed, "tool_failed", true, breaker.Excluded, true, 0},
+		{providers.KindMalformed, "malformed", true, breaker.Failure, true, 0},
+		{providers.KindEmpty, "empty", true, breaker.Sample, true, 0},
+		{providers.KindTruncated, "truncated", true, breaker.Failure, true, 0},
+		{providers.KindContextTooLong, "context_too_long", false, breaker.Excluded, true, 400},
+		{providers.KindContentPolicy, "content_policy", false, breaker.Excluded, false, 400},
+		{providers.KindBadRequest, "bad_request", false, breaker.Excluded, false, 400},
+		{providers.KindUnsupported, "unsupported", false, breaker.Excluded, true, 400},
+		{providers.KindCanceled, "canceled", false, breaker.Cancelled, false, 0},
+		{providers.KindDeadline, "deadline", false, breaker.Cancelled, false, 0},
+	}
+	s := Settings{Retries: Retries{Base: time.Second, Cap: 2 * time.Second}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			e := &providers.Error{Kind: test.kind}
+			_, again := s.Retries.again(e, 0)
+			require.Equal(t, test.name, test.kind.String())
+			require.Equal(t, test.retry, again, "retry")
+			require.Equal(t, test.class, outcome(e, false).Class, "breaker")
+			require.Equal(t, test.next, s.switches(e), "next")
+			require.Equal(t, test.caller, test.kind.Effect().Status, "caller")
+		})
+	}
+}
+
+func TestForeignFieldsOpenNoBreakerForLong(t *testing.T) {
+	for _, kind := range []providers.Kind{providers.KindQuota, providers.KindAuth, providers.KindModelMissing} {
+		require.Equal(t, breaker.Hard, outcome(&providers.Error{Kind: kind}, false).Class)
+		require.Equal(t, breaker.Excluded, outcome(&providers.Error{Kind: kind}, true).Class)
+	}
+	require.Equal(t, breaker.Failure, outcome(&providers.Error{Kind: providers.KindServerError}, true).Class)
+}
+
+func TestContentPolicyMayGoOn(t *testing.T) {
+	s := Settings{ContentPolicyNext: true}
+	require.True(t, s.switches(&providers.Error{Kind: providers.KindContentPolicy}))
+}
+
+func TestRetryWaits(t *testing.T) {
+	s := Retries{Base: 200 * time.Millisecond, Cap: 2 * time.Second}
+	for tries, ceiling := range []time.Duration{200, 400, 800, 1600, 2000, 2000} {
+		for range 100 {
+			wait, again := s.again(&providers.Error{Kind: providers.KindServerError}, tries)
+			require.True(t, again)
+			require.LessOrEqual(t, wait, ceiling*time.Millisecond)
+		}
+	}
+	tests := []struct {
+		name  string
+		err   providers.Error
+		wait  time.Duration
+		again bool
+	}{
+		{"Retry-After within the cap", providers.Error{Kind: providers.KindRateLimited, RetryAfter: time.Second}, time.Second, true},
+		{"Retry-After beyond the cap", providers.Error{Kind: providers.KindRateLimited, RetryAfter: 3 * time.Second}, 3 * time.Second, false},
+		{"no Retry-After", providers.Error{Kind: providers.KindRateLimited}, 0, false},
+		{"overloaded, far too long", providers.Error{Kind: providers.KindOverloaded, RetryAfter: time.Minute}, time.Minute, false},
+		{"overloaded, soon", providers.Error{Kind: providers.KindOverloaded, RetryAfter: 2 * time.Second}, 2 * time.Second, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			wait, again := s.again(&test.err, 0)
+			require.Equal(t, test.again, again)
+			require.Equal(t, test.wait, wait)
+		})
+	}
+}
