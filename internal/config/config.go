@@ -32,8 +32,6 @@ type Config struct {
 	Limits        Limits
 	Cache         Cache
 	Fallback      Fallback
-
-	where map[string]string // file:line of things that are judged later, by their key path
 }
 
 // Auth says who may call.
