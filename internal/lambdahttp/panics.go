@@ -1,0 +1,58 @@
+package lambdahttp
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
+)
+
+// serve runs h; a panic comes back as an error that names no cause, for the cause may quote a prompt.
+func (c *call) serve(h http.Handler, w http.ResponseWriter) (err error) {
+	defer func() {
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			err = messages.InvokeResponse_Error{Type: "Handler.Aborted", Message: "the handler gave up its answer"}
+		default:
+			logPanic(c.log, "handler panicked", p)
+			err = messages.InvokeResponse_Error{Type: "Handler.Panic", Message: "the handler panicked"}
+		}
+	}()
+	h.ServeHTTP(w, c.request)
+	return nil
+}
+
+// logPanic tells where it happened and of what type it was. Only the runtime's own texts are safe to print.
+func logPanic(log *slog.Logger, msg string, p any) {
+	text := ""
+	if e, ok := p.(runtime.Error); ok {
+		text = e.Error()
+	}
+	log.Error(msg, "panic", fmt.Sprintf("%T", p), "text", text, "stack", string(debug.Stack()))
+}
+
+// errorBody is OpenAI's error envelope.
+func errorBody(message, kind, code string) []byte {
+	type body struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    string  `json:"code"`
+	}
+	b, err := json.Marshal(struct {
+		Error body `json:"error"`
+	}{body{Message: message, Type: kind, Code: code}})
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return b
+}
+
+func internalError() []byte {
+	return errorBody("The server had an error while processing your request.", "server_error", "internal_error")
+}
