@@ -1,0 +1,110 @@
+// Package telemetry writes what operators need to know.
+//
+// Its one idea: one wide event a request, made of the answer's trace when everything is over. Nothing else has to be
+// joined to understand what happened. An event has kinds, codes, numbers and ids; never a prompt, an answer, a key
+// or a provider's text. Names follow OpenTelemetry's GenAI conventions where there are any.
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"holdfast/internal/routing"
+)
+
+// Request is what the event of one request is made of.
+type Request struct {
+	Tenant    string
+	Stream    bool
+	Trace     routing.Trace
+	Finish    string // finish reason, "" if none was given
+	Complete  bool   // the caller got a whole answer
+	Usage     []byte // OpenAI's usage object, nil for none
+	Estimated bool   // Usage is an estimate
+	Failure   *routing.Failure
+	Broke     string // the kind with which a stream broke after its commit
+	Duration  time.Duration
+}
+
+// Log writes the event. Answers of a model are INFO; whatever the caller could notice is WARN.
+func Log(ctx context.Context, log *slog.Logger, r Request) {
+	level := slog.LevelInfo
+	if r.Trace.Tier != routing.TierModel || !r.Complete {
+		level = slog.LevelWarn
+	}
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	t := r.Trace
+	attrs := []slog.Attr{
+		slog.String("route_id", t.RouteID), slog.String("tenant", r.Tenant), slog.Bool("stream", r.Stream),
+		slog.String("tier", string(t.Tier)), slog.String("config", t.Config), slog.String("chain", t.Chain),
+		slog.Int64("ms", r.Duration.Milliseconds()), slog.Int("calls", t.Calls()),
+		slog.Any("attempts", attempts(t.Attempts)),
+	}
+	attrs = append(attrs, optional(r)...)
+	attrs = append(attrs, usage(r.Usage, r.Estimated)...)
+	log.LogAttrs(ctx, level, "chat", attrs...)
+}
+
+// optional are the attributes that not every request has.
+func optional(r Request) (attrs []slog.Attr) {
+	add := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	add("candidate", r.Trace.Candidate)
+	add("gen_ai.provider.name", r.Trace.Provider)
+	add("gen_ai.response.model", r.Trace.Model)
+	add("gen_ai.response.finish_reason", r.Finish)
+	add("rule", r.Trace.Rule)
+	add("error.type", r.Broke)
+	if c := r.Trace.Cache; c != nil {
+		add("cache.rule", c.Rule)
+		attrs = append(attrs, slog.Int64("cache.age_s", int64(c.Age.Seconds())))
+	}
+	if f := r.Failure; f != nil {
+		add("error.code", f.Code)
+		attrs = append(attrs, slog.Int("http.response.status_code", f.Status))
+	}
+	return attrs
+}
+
+// attempt is one line of the trace in the log: what the metadata has, and the provider's code.
+type attempt struct {
+	Candidate string `json:"candidate"`
+	Outcome   string `json:"outcome,omitempty"`
+	Skipped   string `json:"skipped,omitempty"`
+	Status    int    `json:"status,omitempty"`
+	Code      string `json:"code,omitempty"`
+	MS        int64  `json:"ms,omitempty"`
+	TTFT      int64  `json:"ttft_ms,omitempty"`
+}
+
+func attempts(in []routing.Attempt) []attempt {
+	out := make([]attempt, len(in))
+	for i, a := range in {
+		out[i] = attempt{
+			Candidate: a.Candidate, Outcome: a.Outcome, Skipped: string(a.Skipped), Status: a.Status,
+			Code: a.Code, MS: a.Duration.Milliseconds(), TTFT: a.TTFT.Milliseconds(),
+		}
+	}
+	return out
+}
+
+func usage(raw []byte, estimated bool) []slog.Attr {
+	var u struct {
+		Prompt     int64 `json:"prompt_tokens"`
+		Completion int64 `json:"completion_tokens"`
+	}
+	if json.Unmarshal(raw, &u) != nil {
+		return nil
+	}
+	return []slog.Attr{
+		slog.Int64("gen_ai.usage.input_tokens", u.Prompt), slog.Int64("gen_ai.usage.output_tokens", u.Completion),
+		slog.Bool("usage_estimated", estimated),
+	}
+}

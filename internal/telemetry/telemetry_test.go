@@ -1,0 +1,57 @@
+package telemetry
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/routing"
+)
+
+func event(t *testing.T, r Request) map[string]any {
+	t.Helper()
+	var out bytes.Buffer
+	Log(t.Context(), slog.New(slog.NewJSONHandler(&out, nil)), r)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &got), out.String())
+	return got
+}
+
+func TestAnsweredByAModel(t *testing.T) {
+	got := event(t, Request{
+		Tenant: "team-a", Complete: true, Finish: "stop", Duration: 1500 * time.Millisecond,
+		Usage: []byte(`{"prompt_tokens":3,"completion_tokens":4}`),
+		Trace: routing.Trace{
+			Tier: routing.TierModel, RouteID: "r1", Candidate: "b", Provider: "p", Model: "m", Chain: "default",
+			Attempts: []routing.Attempt{
+				{Candidate: "a", Outcome: "rate_limited", Status: 429, Code: "slow_down", Duration: time.Second},
+				{Candidate: "x", Skipped: routing.SkipCooling},
+				{Candidate: "b", Outcome: "ok", Status: 200, TTFT: 20 * time.Millisecond},
+			},
+		},
+	})
+	require.Equal(t, "INFO", got["level"])
+	require.Equal(t, "team-a", got["tenant"])
+	require.EqualValues(t, 2, got["calls"])
+	require.EqualValues(t, 1500, got["ms"])
+	require.EqualValues(t, 4, got["gen_ai.usage.output_tokens"])
+	first := got["attempts"].([]any)[0].(map[string]any)
+	require.Equal(t, map[string]any{"candidate": "a", "outcome": "rate_limited", "status": 429.0, "code": "slow_down", "ms": 1000.0}, first)
+}
+
+func TestWhatACallerCouldNoticeIsAWarning(t *testing.T) {
+	for name, r := range map[string]Request{
+		"fixed message": {Complete: true, Trace: routing.Trace{Tier: routing.TierFallback}},
+		"cache":         {Complete: true, Trace: routing.Trace{Tier: routing.TierCache, Cache: &routing.CacheHit{Rule: "exact"}}},
+		"broken stream": {Broke: "truncated", Trace: routing.Trace{Tier: routing.TierModel}},
+		"caller error":  {Failure: &routing.Failure{Status: 400, Code: "content_filter"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, "WARN", event(t, r)["level"])
+		})
+	}
+}
