@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+const placesHelp = `
+  --config PATH|URL    HOLDFAST_CONFIG        the configuration; without it the embedded one
+  --listen HOST:PORT   HOLDFAST_LISTEN        where to listen; 127.0.0.1:8080
+  --table NAME         HOLDFAST_TABLE         DynamoDB table of the breakers; without it in memory
+  --database-url URL   HOLDFAST_DATABASE_URL  Postgres of the cache; without it in memory
+  --keys LIST          HOLDFAST_KEYS          more callers' keys: tenant:sha256,tenant:sha256
+`
+
+const serveHelp = `usage: holdfast serve [flags]
+
+Serves POST /v1/chat/completions, GET /v1/models, /v1/status and /healthz. Without a configuration and without a
+provider's key it answers with scripted models, on this machine only. SIGTERM and SIGINT let running answers end.
+
+Flags win over the environment:
+` + placesHelp
+
+const checkHelp = `usage: holdfast check [--config PATH|URL]
+
+Reads a configuration (HOLDFAST_CONFIG, else the embedded one) as serve would, without starting anything. Shows the
+candidates in the order they are asked, the chains, and what is doubtful. A configuration that isn't right: exit
+status 2, and each reason with file and line.
+`
+
+const migrateHelp = `usage: holdfast migrate [--database-url URL] [--table NAME]
+
+Applies the migrations to the database (HOLDFAST_DATABASE_URL) and, on an endpoint that isn't AWS, creates the table
+(HOLDFAST_TABLE). Needs no configuration. May be repeated.
+`
+
+const versionHelp = `usage: holdfast version
+
+Prints the version.
+`
+
+// usage is the help of holdfast as a whole.
+func usage() string {
+	var b strings.Builder
+	b.WriteString("Holdfast is a chat endpoint that keeps answering.\n\nusage: holdfast COMMAND [flags]\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.line)
+	}
+	b.WriteString("\nholdfast help COMMAND tells more. Flags, or the environment:\n" + placesHelp)
+	return b.String()
+}
+
+// runHelp prints the help of one command, or of all.
+func runHelp(args []string, env environment) int {
+	if len(args) == 0 {
+		fmt.Fprint(env.stdout, usage())
+		return exitOK
+	}
+	c, ok := find(args[0])
+	if !ok {
+		fmt.Fprintf(env.stderr, "holdfast: there is no command %q\n\n%s", args[0], usage())
+		return exitRefused
+	}
+	fmt.Fprint(env.stdout, c.help)
+	return exitOK
+}

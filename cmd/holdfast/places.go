@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"holdfast/internal/app"
+	"holdfast/internal/config"
+)
+
+// defaultListen is this machine only.
+const defaultListen = "127.0.0.1:8080"
+
+// places are where things are: what the environment says, unless a flag of the same name says otherwise.
+type places struct {
+	config, listen string
+	app            app.Places
+}
+
+// arguments reads the flags of a command, out of those that name places. status is the exit status where the
+// command ends here: its help was asked for, or it was used wrongly.
+func arguments(name string, args []string, env environment, flags ...string) (p places, status int, ok bool) {
+	set := flag.NewFlagSet(name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	for _, f := range flags {
+		into, variable, standard := p.named(f)
+		value, given := env.lookup(variable)
+		if !given || value == "" {
+			value = standard
+		}
+		set.StringVar(into, f, value, variable)
+	}
+	c, _ := find(name)
+	err := set.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(env.stdout, c.help)
+		return p, exitOK, false
+	case err == nil && set.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
+	}
+	if err != nil {
+		fmt.Fprintf(env.stderr, "holdfast %s: %v\n\n%s", name, err, c.help)
+		return p, exitRefused, false
+	}
+	return p, exitOK, true
+}
+
+// named gives the place of a flag, its environment variable and its default.
+func (p *places) named(name string) (into *string, variable, standard string) {
+	switch name {
+	case "config":
+		return &p.config, "HOLDFAST_CONFIG", ""
+	case "listen":
+		return &p.listen, "HOLDFAST_LISTEN", defaultListen
+	case "table":
+		return &p.app.Table, "HOLDFAST_TABLE", ""
+	case "database-url":
+		return &p.app.DatabaseURL, "HOLDFAST_DATABASE_URL", ""
+	}
+	return &p.app.Keys, "HOLDFAST_KEYS", ""
+}
+
+// source is the configuration's place.
+func (p places) source(env environment) config.Source {
+	return config.Source{Location: p.config, Lookup: env.lookup}
+}
+
+// logger writes JSON, or text for people at a terminal.
+func (e environment) logger() *slog.Logger {
+	if f, ok := e.stderr.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return slog.New(slog.NewTextHandler(f, nil))
+		}
+	}
+	return slog.New(slog.NewJSONHandler(e.stderr, nil))
+}
