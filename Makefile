@@ -95,10 +95,12 @@ build-ChatFunction build-StreamFunction build-UpkeepFunction:
 	GOOS=linux GOARCH=$(LAMBDA_GOARCH) $(LAMBDABUILD) -o "$(ARTIFACTS_DIR)/bootstrap" ./functions/$(FUNCTION)
 	cp deploy/holdfast.yaml "$(ARTIFACTS_DIR)/holdfast.yaml"
 
+# The architecture stands in samconfig.toml, for the binaries and for the template.
+STAGE_ARCH = $(shell sed -n '/^\[$(STAGE)\.deploy/,/^$$/s/.*Architecture=\([a-z0-9_]*\).*/\1/p' samconfig.toml)
 .PHONY: deploy
-deploy: need-go ## Build and deploy with SAM (STAGE=dev or prod, ARCH=arm64 or x86_64)
-	ARCH=$(ARCH) sam build --config-env $(STAGE)
-	sam deploy --config-env $(STAGE) $(if $(filter x86_64,$(ARCH)),--parameter-overrides Architecture=x86_64)
+deploy: need-go ## Build and deploy with SAM (STAGE=dev or prod, both in samconfig.toml)
+	ARCH=$(STAGE_ARCH) sam build --config-env $(STAGE)
+	sam deploy --config-env $(STAGE)
 
 .PHONY: clean
 clean: ## Remove what was built
