@@ -1,0 +1,361 @@
+package breaker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Breakers is the Gate over a Store: one breaker for each candidate that is asked for.
+type Breakers struct {
+	settings Settings
+	link     *link
+	log      *slog.Logger
+
+	grow    sync.Mutex // for those who add an entry
+	entries atomic.Pointer[map[string]*entry]
+	work    sync.WaitGroup // store calls in flight
+}
+
+var _ Gate = (*Breakers)(nil)
+
+// New gives the gate of one process. Gates that share a store are a fleet.
+func New(s Settings, store Store, log *slog.Logger) *Breakers {
+	b := &Breakers{settings: s.withDefaults(), link: &link{store: store, log: log}, log: log}
+	b.entries.Store(&map[string]*entry{})
+	return b
+}
+
+// Enter implements Gate. It waits at most 50 ms for the copy, and 300 ms to become the trial.
+func (b *Breakers) Enter(ctx context.Context, candidate string, lease time.Duration) (Permit, error) {
+	if b.settings.Disabled {
+		return free{}, nil
+	}
+	e := b.entry(candidate)
+	e.mu.Lock()
+	now := unixMilli()
+	if e.rec.State == Closed && e.fresh(now) {
+		p := &permit{gate: b, entry: e, era: e.era}
+		e.mu.Unlock()
+		return p, nil
+	}
+	e.mu.Unlock()
+	b.Refresh(ctx, candidate)
+	b.await(ctx, e)
+	return b.decide(ctx, e, lease)
+}
+
+func (b *Breakers) decide(ctx context.Context, e *entry, lease time.Duration) (Permit, error) {
+	e.mu.Lock()
+	v := e.judge(unixMilli())
+	e.acquiring = e.acquiring || v == try
+	e.mu.Unlock()
+	if v == try {
+		if t := b.acquire(ctx, e, lease); t != nil {
+			return b.permit(e, t), nil
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.judge(unixMilli()) == admit || b.settings.Observe {
+		return &permit{gate: b, entry: e, era: e.era}, nil
+	}
+	return nil, e.refusal()
+}
+
+func (b *Breakers) permit(e *entry, t *trial) *permit {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return &permit{gate: b, entry: e, trial: t, era: e.era}
+}
+
+// acquire tries to become the fleet's one trial, or this process's own if the store doesn't answer. The caller has
+// set e.acquiring. nil: the trial is another's, or no longer needed.
+func (b *Breakers) acquire(ctx context.Context, e *entry, lease time.Duration) *trial {
+	now := unixMilli()
+	c := Change{Op: Acquire, Now: now, Holder: rand.Text(), Until: now + trialLease(lease).Milliseconds()}
+	e.mu.Lock()
+	c.Gen = e.rec.Gen
+	slow := e.reading != nil
+	e.mu.Unlock()
+
+	r, applied, err := b.askTrial(ctx, e, c, slow)
+	e.mu.Lock()
+	e.acquiring = false
+	var next Change
+	var more bool
+	switch {
+	case errors.Is(err, errLost):
+		e.readAt, e.triedAt = 0, 0
+	case err != nil:
+		applied = b.acquireHere(e, c)
+		r = e.rec
+	case applied:
+		e.read(now)
+		e.base, e.dirty = r.Gen, false
+		e.take(r, now)
+	default:
+		e.read(now)
+		next, more = e.meet(r, now)
+	}
+	e.mu.Unlock()
+	if more {
+		b.deliver(e, next, 0, Failure)
+	}
+	if !applied {
+		return nil
+	}
+	b.log.Info("breaker trial", "candidate", e.id, "generation", r.Gen)
+	return &trial{gen: r.Gen, token: r.Token, nonce: c.Holder}
+}
+
+// acquireHere makes the call this process's trial; the store is away. The fence of its result is its nonce.
+func (b *Breakers) acquireHere(e *entry, c Change) bool {
+	_, ok := e.make(c)
+	if ok {
+		e.writes--
+	}
+	return ok
+}
+
+// askTrial sends the one write that is waited for to its end, because the promise of one trial hangs on it; but a
+// store that was just slow gets no more than a read's patience.
+func (b *Breakers) askTrial(ctx context.Context, e *entry, c Change, slow bool) (Record, bool, error) {
+	if !b.link.ready(c.Now) {
+		return Record{}, false, errAway
+	}
+	limit := storeDeadline
+	if slow || b.link.doubtful() {
+		limit = patience
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return b.link.update(ctx, e.id, c)
+}
+
+var errAway = errors.New("breaker: store is away")
+
+func trialLease(lease time.Duration) time.Duration {
+	return orDefault(lease, defaultLease) + leaseMargin
+}
+
+// Refresh implements Gate.
+func (b *Breakers) Refresh(ctx context.Context, candidates ...string) {
+	if b.settings.Disabled {
+		return
+	}
+	now := unixMilli()
+	var old []*entry
+	for _, id := range candidates {
+		e := b.entry(id)
+		e.mu.Lock()
+		if !e.fresh(now) && e.reading == nil {
+			old = append(old, e)
+		}
+		e.mu.Unlock()
+	}
+	b.refresh(ctx, old)
+}
+
+// refresh starts one read for those entries that are still too old and not being read.
+func (b *Breakers) refresh(ctx context.Context, entries []*entry) {
+	now := unixMilli()
+	wait := b.link.wait()
+	if len(entries) == 0 || !b.link.ready(now) {
+		return
+	}
+	r := &reading{done: make(chan struct{}), until: time.Now().Add(wait)}
+	var claimed []*entry
+	for _, e := range entries {
+		e.mu.Lock()
+		if e.reading == nil && !e.fresh(now) {
+			e.reading = r
+			claimed = append(claimed, e)
+		}
+		e.mu.Unlock()
+	}
+	if len(claimed) > 0 {
+		b.work.Go(func() { b.read(context.WithoutCancel(ctx), r, claimed, now) })
+	}
+}
+
+func (b *Breakers) read(ctx context.Context, r *reading, entries []*entry, at int64) {
+	defer close(r.done)
+	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
+	defer cancel()
+	ids := make([]string, len(entries))
+	for i, e := range entries {
+		ids[i] = e.id
+	}
+	records, err := b.link.load(ctx, ids)
+	for _, e := range entries {
+		rec, found := records[e.id]
+		b.learn(e, rec, err == nil && found, at)
+	}
+}
+
+func (b *Breakers) learn(e *entry, rec Record, found bool, at int64) {
+	e.mu.Lock()
+	e.reading = nil
+	e.triedAt = at
+	var c Change
+	var more bool
+	if found {
+		c, more = e.learn(rec, at, unixMilli())
+	}
+	e.mu.Unlock()
+	if more {
+		b.work.Go(func() { b.deliver(e, c, 0, Failure) })
+	}
+}
+
+// await waits for the reading in flight, if the copy is too old to go by.
+func (b *Breakers) await(ctx context.Context, e *entry) {
+	e.mu.Lock()
+	r := e.reading
+	needed := r != nil && e.tooOld(unixMilli())
+	e.mu.Unlock()
+	if needed {
+		wait(ctx, r.done, time.Until(r.until))
+	}
+}
+
+func wait(ctx context.Context, done <-chan struct{}, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// Warm reads the candidates' items once, at the start of a process, and waits for them 300 ms at most.
+func (b *Breakers) Warm(ctx context.Context, candidates ...string) {
+	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
+	defer cancel()
+	b.Refresh(ctx, candidates...)
+	for _, id := range candidates {
+		e := b.entry(id)
+		e.mu.Lock()
+		r := e.reading
+		e.mu.Unlock()
+		if r != nil {
+			wait(ctx, r.done, storeDeadline)
+		}
+	}
+}
+
+// Snapshot implements Gate.
+func (b *Breakers) Snapshot(ctx context.Context, candidates ...string) []Status {
+	b.Refresh(ctx, candidates...)
+	all := make([]Status, len(candidates))
+	for i, id := range candidates {
+		e := b.entry(id)
+		b.await(ctx, e)
+		e.mu.Lock()
+		all[i] = e.status()
+		e.mu.Unlock()
+	}
+	return all
+}
+
+// Close waits for the store calls in flight, until ctx ends. No call may be made afterwards.
+func (b *Breakers) Close(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { b.work.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// send tells the store of a change that holds here already. The caller waits for the answer no longer than for a
+// read; the write itself goes on to its own deadline.
+func (b *Breakers) send(e *entry, c Change, seq uint64, class Class) {
+	done := make(chan struct{})
+	b.work.Go(func() {
+		defer close(done)
+		b.deliver(e, c, seq, class)
+	})
+	wait(context.Background(), done, patience)
+}
+
+// deliver writes the change, and once more if the answer asks for it.
+func (b *Breakers) deliver(e *entry, c Change, seq uint64, class Class) {
+	for range 2 {
+		r, applied, err := b.write(e, c)
+		if applied || err != nil {
+			b.tell(e, c, class, err)
+		}
+		e.mu.Lock()
+		next, more := e.answered(seq, r, applied, err, unixMilli())
+		e.mu.Unlock()
+		if !more {
+			return
+		}
+		c = next
+	}
+	e.mu.Lock()
+	e.writes-- // a store that contradicts itself: the next read settles it
+	e.mu.Unlock()
+}
+
+func (b *Breakers) write(e *entry, c Change) (Record, bool, error) {
+	if !b.link.ready(c.Now) {
+		return Record{}, false, errAway
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeDeadline)
+	defer cancel()
+	return b.link.update(ctx, e.id, c)
+}
+
+// tell logs a change of state: once in the fleet, by the process that made it; with the store away, once in each.
+func (b *Breakers) tell(e *entry, c Change, class Class, err error) {
+	state := Open
+	switch c.Op {
+	case Trip, Reopen:
+	case Close:
+		state = Closed
+	default:
+		return
+	}
+	attrs := []any{
+		"candidate", e.id, "state", state.String(), "generation", c.Gen + 1, "why", c.Why,
+		"open_ms", max(c.Until-c.Now, 0), "local", err != nil,
+	}
+	if class == Hard {
+		b.log.Warn("breaker alarm", attrs...)
+		return
+	}
+	b.log.Info("breaker", attrs...)
+}
+
+func (b *Breakers) entry(id string) *entry {
+	if e := (*b.entries.Load())[id]; e != nil {
+		return e
+	}
+	b.grow.Lock()
+	defer b.grow.Unlock()
+	known := *b.entries.Load()
+	if e := known[id]; e != nil {
+		return e
+	}
+	more := maps.Clone(known)
+	e := &entry{id: id}
+	more[id] = e
+	b.entries.Store(&more)
+	return e
+}
+
+func unixMilli() int64 { return time.Now().UnixMilli() }

@@ -1,0 +1,317 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// DynamoAPI is what the store asks of DynamoDB.
+type DynamoAPI interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// NewClient gives a client with the clocks and retries that a breaker needs: a second attempt at once after a lost
+// connection, none when throttled, and no connection older than what the service keeps.
+func NewClient(cfg aws.Config, opts ...func(*dynamodb.Options)) *dynamodb.Client {
+	client := awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = 250 * time.Millisecond }).
+		WithTransportOptions(func(t *http.Transport) { t.IdleConnTimeout = 15 * time.Second })
+	settings := func(o *dynamodb.Options) {
+		o.HTTPClient = client
+		o.RetryMaxAttempts = 0 // the retryer's own counts, whatever cfg says
+		o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
+			r.MaxAttempts = 2
+			r.MaxBackoff = 20 * time.Millisecond
+			r.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(notThrottled)}, r.Retryables...)
+		})
+	}
+	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){settings}, opts...)...)
+}
+
+func notThrottled(err error) aws.Ternary {
+	if retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == aws.TrueTernary {
+		return aws.FalseTernary
+	}
+	return aws.UnknownTernary
+}
+
+const (
+	batchKeys  = 100 // of one BatchGetItem
+	itemState  = "state"
+	itemSchema = 1
+	itemLife   = 30 * 24 * time.Hour // TTL, moved on by every change; nothing depends on it
+)
+
+// Dynamo is the store that the fleet shares: one item a candidate, pk brk#<env>#<candidate>, sk state.
+type Dynamo struct {
+	client DynamoAPI
+	table  string
+	prefix string
+}
+
+// NewDynamo gives the store in a table with string keys pk and sk. env separates fleets that share a table; ""
+// is "default".
+func NewDynamo(client DynamoAPI, table, env string) *Dynamo {
+	if env == "" {
+		env = "default"
+	}
+	return &Dynamo{client: client, table: table, prefix: "brk#" + env + "#"}
+}
+
+// Load implements Store with eventually consistent reads: one GetItem, or a BatchGetItem for each 100.
+func (d *Dynamo) Load(ctx context.Context, candidates ...string) (map[string]Record, error) {
+	found := make(map[string]Record, len(candidates))
+	if len(candidates) == 1 {
+		r, err := d.get(ctx, candidates[0], false)
+		found[candidates[0]] = r
+		return found, err
+	}
+	keys := slices.Compact(slices.Sorted(slices.Values(candidates)))
+	for chunk := range slices.Chunk(keys, batchKeys) {
+		if err := d.batch(ctx, chunk, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func (d *Dynamo) batch(ctx context.Context, candidates []string, found map[string]Record) error {
+	keys := make([]map[string]types.AttributeValue, len(candidates))
+	for i, c := range candidates {
+		keys[i] = d.key(c)
+		found[c] = Record{}
+	}
+	out, err := d.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+		RequestItems: map[string]types.KeysAndAttributes{d.table: {Keys: keys}},
+	})
+	if err != nil {
+		return fmt.Errorf("read breakers: %w", err)
+	}
+	for _, item := range out.Responses[d.table] {
+		found[d.candidate(item)] = parse(item)
+	}
+	for _, key := range out.UnprocessedKeys[d.table].Keys {
+		delete(found, d.candidate(key))
+	}
+	return nil
+}
+
+func (d *Dynamo) get(ctx context.Context, candidate string, consistent bool) (Record, error) {
+	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &d.table, Key: d.key(candidate), ConsistentRead: &consistent,
+	})
+	if err != nil {
+		return Record{}, fmt.Errorf("read breaker: %w", err)
+	}
+	return parse(out.Item), nil
+}
+
+// Update implements Store. A loser learns the winner's record from the failed condition, or, where the endpoint
+// doesn't return it, by a consistent read.
+func (d *Dynamo) Update(ctx context.Context, candidate string, c Change) (Record, bool, error) {
+	update, condition, names := expression(c.Op)
+	out, err := d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &d.table, Key: d.key(candidate),
+		UpdateExpression: &update, ConditionExpression: &condition, ExpressionAttributeValues: values(c, names),
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if err == nil {
+		return parse(out.Attributes), true, nil
+	}
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return Record{}, false, fmt.Errorf("write breaker: %w", err)
+	}
+	r := parse(failed.Item)
+	if failed.Item == nil {
+		if r, err = d.get(ctx, candidate, true); err != nil {
+			return Record{}, false, errLost
+		}
+	}
+	return r, c.made(r), nil
+}
+
+const (
+	onClosed = "attribute_not_exists(pk) OR (st = :C AND g = :g)"
+	onTrial  = "st = :H AND g = :g AND lt = :lt AND lo = :lo"
+	stamp    = ", ua = :now, v = :v, x = :x"
+)
+
+// expression is the protocol as DynamoDB reads it: update, condition, and the values they name.
+func expression(op Op) (update, condition string, names []string) {
+	switch op {
+	case Trip:
+		return "SET st = :O, g = if_not_exists(g, :zero) + :one, ou = :u, od = :od, oc = :oc, why = :why, ps = :zero" +
+			stamp + " REMOVE lo, lu", onClosed, []string{":O", ":C", ":g", ":u", ":od", ":oc", ":why", ":zero", ":one"}
+	case Acquire:
+		return "SET st = :H, lt = if_not_exists(lt, :zero) + :one, lo = :lo, lu = :u" + stamp,
+			"g = :g AND ((st = :O AND ou <= :now) OR (st = :H AND lu <= :now))",
+			[]string{":O", ":H", ":g", ":u", ":lo", ":zero", ":one"}
+	case Close:
+		return "SET st = :C, g = g + :one, oc = :zero, w = :zero, n = :zero, f = :zero, k = :zero, sl = :zero, ps = :zero" +
+			stamp + " REMOVE lo, lu, ou", onTrial, []string{":C", ":H", ":g", ":lt", ":lo", ":zero", ":one"}
+	case Pass:
+		return "SET ps = if_not_exists(ps, :zero) + :one, lu = :zero" + stamp + " REMOVE lo",
+			onTrial, []string{":H", ":g", ":lt", ":lo", ":zero", ":one"}
+	case Reopen:
+		return "SET st = :O, g = g + :one, ou = :u, od = :od, oc = :oc, why = :why, ps = :zero" + stamp + " REMOVE lo, lu",
+			onTrial, []string{":O", ":H", ":g", ":lt", ":lo", ":u", ":od", ":oc", ":why", ":zero", ":one"}
+	case Release:
+		return "SET lu = :zero" + stamp + " REMOVE lo", onTrial, []string{":H", ":g", ":lt", ":lo", ":zero"}
+	default: // Extend
+		return "SET ou = :u" + stamp, "st = :O AND g = :g AND ou < :u", []string{":O", ":g", ":u"}
+	}
+}
+
+func values(c Change, names []string) map[string]types.AttributeValue {
+	all := map[string]types.AttributeValue{
+		":now": number(c.Now), ":v": number(itemSchema), ":x": number(c.Now/1000 + int64(itemLife/time.Second)),
+	}
+	for _, name := range names {
+		all[name] = value(c, name)
+	}
+	return all
+}
+
+func value(c Change, name string) types.AttributeValue {
+	switch name {
+	case ":O", ":C", ":H":
+		return text(name[1:])
+	case ":lo":
+		return text(c.Holder)
+	case ":why":
+		return text(c.Why)
+	case ":g":
+		return number(c.Gen)
+	case ":lt":
+		return number(c.Token)
+	case ":u":
+		return number(c.Until)
+	case ":od":
+		return number(c.OpenFor.Milliseconds())
+	case ":oc":
+		return number(c.Opens)
+	case ":one":
+		return number(1)
+	default: // :zero
+		return number(0)
+	}
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func (d *Dynamo) key(candidate string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": text(d.prefix + candidate), "sk": text(itemState)}
+}
+
+func (d *Dynamo) candidate(item map[string]types.AttributeValue) string {
+	return stringOf(item["pk"])[len(d.prefix):]
+}
+
+// parse reads an item. What is absent, or of another type, is zero: an unknown state counts as closed.
+func parse(item map[string]types.AttributeValue) Record {
+	n := func(name string) int64 { return numberOf(item[name]) }
+	r := Record{
+		Gen: n("g"), OpenUntil: n("ou"), OpenFor: time.Duration(n("od")) * time.Millisecond, Opens: n("oc"),
+		Token: n("lt"), Holder: stringOf(item["lo"]), LeaseUntil: n("lu"), Passed: n("ps"),
+		Window: Window{Start: n("w"), Tickets: n("n"), Failed: n("f"), OK: n("k"), Slow: n("sl")},
+		Why:    stringOf(item["why"]), Updated: n("ua"),
+	}
+	switch stringOf(item["st"]) {
+	case "O":
+		r.State = Open
+	case "H":
+		r.State = HalfOpen
+	}
+	return r
+}
+
+func stringOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+func numberOf(v types.AttributeValue) int64 {
+	s, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(s.Value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// TableAPI is what CreateTable asks of DynamoDB.
+type TableAPI interface {
+	dynamodb.DescribeTableAPIClient
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+}
+
+// CreateTable makes the one table, keys pk and sk, paid per request, and waits until it can be used. It may be
+// repeated. Expiry by x is asked for; an endpoint that has none goes without.
+func CreateTable(ctx context.Context, client TableAPI, name string) error {
+	key := func(attr string, t types.KeyType) types.KeySchemaElement {
+		return types.KeySchemaElement{AttributeName: aws.String(attr), KeyType: t}
+	}
+	str := func(attr string) types.AttributeDefinition {
+		return types.AttributeDefinition{AttributeName: aws.String(attr), AttributeType: types.ScalarAttributeTypeS}
+	}
+	_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:            &name,
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{str("pk"), str("sk")},
+		KeySchema:            []types.KeySchemaElement{key("pk", types.KeyTypeHash), key("sk", types.KeyTypeRange)},
+	})
+	var exists *types.ResourceInUseException
+	if err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("create table: %w", err)
+	}
+	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 100*time.Millisecond, 2*time.Second
+	})
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &name}, 30*time.Second); err != nil {
+		return fmt.Errorf("wait for table: %w", err)
+	}
+	return expireBy(ctx, client, name)
+}
+
+func expireBy(ctx context.Context, client TableAPI, name string) error {
+	_, err := client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName:               &name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("x"), Enabled: aws.Bool(true)},
+	})
+	var refused smithy.APIError
+	if errors.As(err, &refused) && (refused.ErrorCode() == "UnknownOperationException" ||
+		refused.ErrorCode() == "ValidationException") { // unknown to the endpoint, or enabled already
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("set time to live: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package breaker
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// entry is what this process knows about one candidate: a copy of the shared record, ahead of it by the changes
+// whose writes haven't been answered. mu guards all of it; no store is called under it.
+type entry struct {
+	id string
+
+	mu        sync.Mutex
+	rec       Record
+	base      int64  // generation last heard from the store
+	dirty     bool   // rec holds a change that the store hasn't confirmed
+	era       uint64 // rises with every entry to open or closed as seen here; permits carry it
+	run       int    // failures in a row in this era
+	jitter    float64
+	seq       uint64 // rises with every change made here
+	writes    int    // unanswered
+	acquiring bool   // a call of ours is trying to become the trial
+
+	// The age of the copy, by wall clock, so that a process frozen in between knows how old it is.
+	readAt    int64 // the record held then; 0: never read
+	triedAt   int64 // a read was tried then
+	changedAt int64 // rec changed then
+	early     float64
+	reading   *reading // in flight
+}
+
+// reading is one read of the store for several candidates that any number of calls wait for.
+type reading struct {
+	done  chan struct{}
+	until time.Time // no call waits for longer
+}
+
+// fresh says that the copy needs no reading.
+func (e *entry) fresh(now int64) bool {
+	at := max(e.readAt, e.triedAt)
+	return at != 0 && at <= now && float64(now-at) < float64(e.limit(now))*(1-e.early)
+}
+
+// tooOld says that a call should wait for the reading in flight.
+func (e *entry) tooOld(now int64) bool {
+	return e.readAt == 0 || e.readAt > now || now-e.readAt >= e.limit(now)
+}
+
+// limit is the age in ms from which the copy is too old.
+func (e *entry) limit(now int64) int64 {
+	switch {
+	case e.rec.State == Closed, e.dirty:
+		return ageClosed
+	case e.rec.State == Open && now < e.due():
+		return ageOpen
+	default:
+		return ageDue
+	}
+}
+
+// due is when this process holds the opening for over.
+func (e *entry) due() int64 {
+	return e.rec.OpenUntil + int64(e.jitter*float64(e.rec.OpenFor.Milliseconds()))
+}
+
+// judge says what a call gets now.
+func (e *entry) judge(now int64) verdict {
+	v := e.rec.judge(now, e.due())
+	if v == try && e.acquiring {
+		return refuse
+	}
+	return v
+}
+
+// take makes r the record to go by. Within a generation tokens and deadlines only rise: what is behind is old news.
+func (e *entry) take(r Record, now int64) {
+	if r == e.rec || r.Gen == e.rec.Gen && r.Token < e.rec.Token {
+		return
+	}
+	if r.Gen != e.rec.Gen || (r.State == Closed) != (e.rec.State == Closed) {
+		e.era++
+		e.run = 0
+		e.jitter = rand.Float64() * openJitter
+	} else {
+		r.OpenUntil = max(r.OpenUntil, e.rec.OpenUntil)
+	}
+	e.rec, e.changedAt = r, now
+}
+
+// make applies the change here and now, before the store has heard of it. The sequence number goes with the write.
+func (e *entry) make(c Change) (seq uint64, ok bool) {
+	r, ok := c.Apply(e.rec)
+	if !ok {
+		return 0, false
+	}
+	e.take(r, c.Now)
+	e.dirty = true
+	e.seq++
+	e.writes++
+	return e.seq, true
+}
+
+// learn takes over what a read found that began at the time at. It may give a change to send.
+func (e *entry) learn(r Record, at, now int64) (Change, bool) {
+	e.read(at)
+	if e.writes > 0 || e.acquiring {
+		return Change{}, false // the answer of a write is on its way, and knows better
+	}
+	older := r.before(e.rec)
+	if e.dirty {
+		older = r.Gen < e.base
+	}
+	if older && now-e.changedAt < lag.Milliseconds() {
+		return Change{}, false
+	}
+	return e.meet(r, now)
+}
+
+func (e *entry) read(at int64) {
+	e.readAt = at
+	e.early = rand.Float64() * readJitter
+}
+
+// answered takes over the answer to the write of the change numbered seq. It may give one more change to send.
+func (e *entry) answered(seq uint64, r Record, applied bool, err error, now int64) (Change, bool) {
+	e.writes--
+	if err != nil {
+		e.triedAt = now // the change stays here until the store is met again
+		return Change{}, false
+	}
+	e.read(now)
+	if applied {
+		e.base = r.Gen
+		if seq == e.seq {
+			e.dirty = false
+			e.take(r, now)
+			return Change{}, false
+		}
+	}
+	if e.writes > 0 {
+		return Change{}, false
+	}
+	return e.meet(r, now)
+}
+
+// meet settles what holds when the store says r: r, unless this process opened, unheard, in the very generation
+// that is still closed there. Then the opening is told with its own end, and without raising the exponent.
+func (e *entry) meet(r Record, now int64) (Change, bool) {
+	if e.dirty && r.State == Closed && r.Gen == e.base && e.rec.State == Open && e.rec.OpenUntil > now {
+		e.writes++
+		return Change{
+			Op: Trip, Gen: r.Gen, Now: now, Until: e.rec.OpenUntil,
+			OpenFor: e.rec.OpenFor, Opens: r.Opens, Why: e.rec.Why,
+		}, true
+	}
+	e.dirty, e.base = false, r.Gen
+	e.take(r, now)
+	return Change{}, false
+}
+
+// status is the entry as /v1/status shows it.
+func (e *entry) status() Status {
+	s := Status{
+		Candidate: e.id, State: e.rec.State, Cooling: e.rec.cooling(), Generation: e.rec.Gen, Why: e.rec.Why,
+	}
+	if e.rec.State == Open {
+		s.Until = time.UnixMilli(e.due())
+	}
+	return s
+}
+
+// refusal tells a caller why and until when, as far as is known.
+func (e *entry) refusal() *Refusal {
+	r := &Refusal{State: e.rec.State, Cooling: e.rec.cooling(), Until: time.UnixMilli(e.due())}
+	if e.rec.State == HalfOpen {
+		r.Until = time.UnixMilli(e.rec.LeaseUntil)
+	}
+	return r
+}

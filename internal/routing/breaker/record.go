@@ -1,0 +1,124 @@
+package breaker
+
+import "time"
+
+// Record is the state of one candidate that the fleet shares. The zero Record is that of a candidate nobody ever
+// wrote about: closed, generation 0. Times are Unix milliseconds of the writer's wall clock, 0 for none.
+type Record struct {
+	State      State
+	Gen        int64         // +1 at every entry to closed or open; results carry the one they were admitted under
+	OpenUntil  int64         // 0 unless open or half-open
+	OpenFor    time.Duration // of this opening, whole milliseconds; 0 in a cool-down
+	Opens      int64         // consecutive openings for failures: the exponent
+	Token      int64         // of the latest lease; never falls
+	Holder     string        // nonce of the call that holds the trial, "" if none does
+	LeaseUntil int64         // when the trial may be given to another, 0 at once
+	Passed     int64         // trials passed in this half-open
+	Window     Window
+	Why        string // kind of the last failure that opened
+	Updated    int64
+}
+
+// Window is the fleet's sample of the calls of one candidate: its start, the tickets given out and how their
+// calls ended. It is emptied when a breaker closes.
+type Window struct {
+	Start, Tickets, Failed, OK, Slow int64
+}
+
+// Op is one of the conditional writes of the protocol.
+type Op uint8
+
+// The writes. Trip and Extend also serve cool-downs: those have no OpenFor of their own.
+const (
+	Trip    Op = iota // closed → open
+	Acquire           // open and over, or half-open with a free lease → half-open with this call as holder
+	Close             // the trial passed, and it was the last one needed → closed
+	Pass              // the trial passed, more are needed: the lease is free again
+	Reopen            // the trial failed → open
+	Release           // the trial proved nothing: the lease is free again
+	Extend            // open → open for longer
+)
+
+// Change is one conditional write: what it expects and what it makes. Fields that its Op doesn't use are ignored.
+type Change struct {
+	Op      Op
+	Gen     int64         // expected generation
+	Token   int64         // expected lease token, of the trial's own four
+	Holder  string        // the trial's nonce: expected by its own four, set by Acquire
+	Now     int64         // the writer's clock, Unix ms
+	Until   int64         // open until (Trip, Reopen, Extend) or leased until (Acquire), Unix ms
+	OpenFor time.Duration // Trip, Reopen
+	Opens   int64         // Trip, Reopen
+	Why     string        // Trip, Reopen
+}
+
+// holds says whether the change may be made on r. A trip must also succeed on a candidate nobody wrote about.
+func (c Change) holds(r Record) bool {
+	switch c.Op {
+	case Trip:
+		return r.Gen == 0 || r.State == Closed && r.Gen == c.Gen
+	case Acquire:
+		return r.Gen == c.Gen && (r.State == Open && r.OpenUntil <= c.Now ||
+			r.State == HalfOpen && r.LeaseUntil <= c.Now)
+	case Extend:
+		return r.State == Open && r.Gen == c.Gen && r.OpenUntil < c.Until
+	default:
+		return r.State == HalfOpen && r.Gen == c.Gen && r.Token == c.Token && r.Holder == c.Holder
+	}
+}
+
+// Apply is the specification of the protocol: the record after the change, and whether its condition held. Every
+// store must give the same.
+func (c Change) Apply(r Record) (Record, bool) {
+	if !c.holds(r) {
+		return r, false
+	}
+	switch c.Op {
+	case Trip, Reopen:
+		r.State, r.Gen = Open, r.Gen+1
+		r.OpenUntil, r.OpenFor, r.Opens, r.Why = c.Until, c.OpenFor, c.Opens, c.Why
+		r.Holder, r.LeaseUntil, r.Passed = "", 0, 0
+	case Acquire:
+		r.State, r.Token, r.Holder, r.LeaseUntil = HalfOpen, r.Token+1, c.Holder, c.Until
+	case Close:
+		r.State, r.Gen, r.Opens, r.OpenUntil = Closed, r.Gen+1, 0, 0
+		r.Holder, r.LeaseUntil, r.Passed, r.Window = "", 0, 0, Window{}
+	case Pass:
+		r.Holder, r.LeaseUntil, r.Passed = "", 0, r.Passed+1
+	case Release:
+		r.Holder, r.LeaseUntil = "", 0
+	case Extend:
+		r.OpenUntil = c.Until
+	}
+	r.Updated = c.Now
+	return r, true
+}
+
+// made says that r is what the change makes: after a lost answer, or a second sending of the SDK's own, the
+// condition fails although it was us.
+func (c Change) made(r Record) bool {
+	switch c.Op {
+	case Acquire:
+		return r.State == HalfOpen && r.Holder == c.Holder
+	case Trip, Reopen:
+		return r.State == Open && r.Gen == c.Gen+1 && r.Updated == c.Now && r.OpenUntil == c.Until
+	case Close:
+		return r.State == Closed && r.Gen == c.Gen+1 && r.Updated == c.Now
+	default:
+		return false
+	}
+}
+
+// before says that r is an older image of the same candidate than o.
+func (r Record) before(o Record) bool {
+	if r.Gen != o.Gen {
+		return r.Gen < o.Gen
+	}
+	if r.Token != o.Token {
+		return r.Token < o.Token
+	}
+	return r.Updated < o.Updated
+}
+
+// cooling: open because the provider asked for time, not because it failed.
+func (r Record) cooling() bool { return r.State != Closed && r.OpenFor == 0 }
