@@ -50,21 +50,19 @@ func (s *Server) live(ctx context.Context, n int, queue <-chan *invocation) endi
 	}
 	i := &instance{server: s, queue: queue, ready: make(chan struct{})}
 	i.command = s.command(n, l.Addr().String())
+	if err := i.command.Start(); err != nil {
+		_ = l.Close()
+		return ending{hopeless: true, code: -1, reason: err.Error()}
+	}
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	api := &http.Server{Handler: i.api(), BaseContext: func(net.Listener) context.Context { return base }, ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = api.Serve(l) })
-	started := i.command.Start()
-	exit := started
-	if started == nil {
-		exit = i.watch(ctx)
-	}
+	exit := i.watch(ctx)
 	stop()
 	_ = api.Close() // breaks off what the process left unfinished
 	serving.Wait()
-	e := i.end(exit)
-	e.hopeless = started != nil || !e.ready && e.code == refused
-	return e
+	return i.end(exit)
 }
 
 func (s *Server) command(n int, api string) *exec.Cmd {
@@ -170,6 +168,7 @@ func (i *instance) end(err error) ending {
 	defer i.mu.Unlock()
 	i.ended = true
 	e := ending{ready: i.polled, served: i.served, code: exitCode(err), reason: i.reason}
+	e.hopeless = !e.ready && e.code == refused
 	if e.reason == "" {
 		e.reason = "it exited: " + describeExit(err)
 	}

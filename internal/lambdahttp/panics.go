@@ -11,16 +11,22 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
 
-// serve runs h; a panic comes back as an error that names no cause, for the cause may quote a prompt.
+// What Lambda is told of a failed stream, as error type and message. Neither names the cause, which may quote a prompt.
+var (
+	errAborted  error = messages.InvokeResponse_Error{Type: "Handler.Aborted", Message: "the handler gave up its answer"}
+	errPanicked error = messages.InvokeResponse_Error{Type: "Handler.Panic", Message: "the handler panicked"}
+)
+
+// serve runs h; a panic comes back as an error.
 func (c *call) serve(h http.Handler, w http.ResponseWriter) (err error) {
 	defer func() {
 		switch p := recover(); p {
 		case nil:
 		case http.ErrAbortHandler:
-			err = messages.InvokeResponse_Error{Type: "Handler.Aborted", Message: "the handler gave up its answer"}
+			err = errAborted
 		default:
 			logPanic(c.log, "handler panicked", p)
-			err = messages.InvokeResponse_Error{Type: "Handler.Panic", Message: "the handler panicked"}
+			err = errPanicked
 		}
 	}()
 	h.ServeHTTP(w, c.request)
