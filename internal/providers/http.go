@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,8 +23,9 @@ const maxErrorBody = 64 << 10
 // client is the HTTP side of one provider: a transport of its own, its headers, and errors turned into *Error.
 // It never follows a redirect, which could take the key elsewhere, and never retries but for a dead idle connection.
 type client struct {
-	rt     http.RoundTripper
-	header http.Header
+	rt      http.RoundTripper
+	header  http.Header
+	secrets []string // what must not stand in an error's message
 }
 
 // newClient makes the client of one provider. auth is the header that carries the key: "Authorization" has it as a
@@ -42,7 +45,26 @@ func newClient(s Settings, auth string) *client {
 	for k, v := range s.Headers {
 		c.header.Set(k, v)
 	}
+	for _, secret := range append(slices.Collect(maps.Values(s.Headers)), s.APIKey) {
+		if len(secret) >= 8 {
+			c.secrets = append(c.secrets, secret)
+		}
+	}
 	return c
+}
+
+// scrub takes the client's own secrets out of an error's texts.
+func (c *client) scrub(err error) error {
+	e, ok := err.(*Error) //nolint:errorlint // an adapter's own error, not wrapped
+	if !ok {
+		return err
+	}
+	for _, secret := range c.secrets {
+		e.Message = strings.ReplaceAll(e.Message, secret, removed)
+		e.Code = strings.ReplaceAll(e.Code, secret, "")
+		e.Param = strings.ReplaceAll(e.Param, secret, "")
+	}
+	return e
 }
 
 // newTransport has no wait for headers: routing owns that clock. The dial's own limits only keep abandoned dials
@@ -76,7 +98,7 @@ func (c *client) post(ctx context.Context, url string, body []byte, header http.
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	return nil, refusal(ctx, resp)
+	return nil, c.scrub(refusal(ctx, resp))
 }
 
 // request is what post sends.
@@ -88,12 +110,16 @@ type request struct {
 }
 
 // refusal is the error that a response of another status than 2xx is.
-func refusal(ctx context.Context, resp *http.Response) error {
+func refusal(ctx context.Context, resp *http.Response) *Error {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	if err != nil && ctx.Err() != nil {
 		return ended(ctx)
 	}
-	return classify(resp.StatusCode, resp.Header, text)
+	e := classify(resp.StatusCode, resp.Header, text)
+	if resp.StatusCode < 400 { // a redirect: no status of an error
+		e = &Error{Kind: KindMalformed, Code: "http_" + strconv.Itoa(resp.StatusCode)}
+	}
+	return e
 }
 
 // send makes the call, and makes it once more if an idle connection turns out to be dead.
@@ -255,6 +281,14 @@ func (b *respBody) Read(p []byte) (int, error) {
 		return n, ended(b.ctx)
 	}
 	return n, &Error{Kind: KindTruncated, Err: err}
+}
+
+// drain reads what is left of a body that has said all, so that its connection can serve again. A provider that
+// keeps it open is not waited for.
+func drain(body io.ReadCloser) {
+	t := time.AfterFunc(100*time.Millisecond, func() { _ = body.Close() })
+	defer t.Stop()
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, maxErrorBody))
 }
 
 // Close cancels before it closes: closing first would read the rest of an HTTP/1 body.

@@ -1,4 +1,222 @@
 package providers
 
-// newOpenAI makes a provider of OpenAI's dialect.
-func newOpenAI(s Settings) Provider { return nil }
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// openAI calls a provider of OpenAI's dialect, or Azure, which is the same behind other URLs.
+type openAI struct {
+	client  *client
+	base    string
+	way     string // how thinking is asked for
+	version string // Azure's api-version; "" for OpenAI
+}
+
+func newOpenAI(s Settings) Provider {
+	return &openAI{client: newClient(s, "Authorization"), base: s.BaseURL, way: s.Thinking}
+}
+
+func newAzure(s Settings) Provider {
+	return &openAI{client: newClient(s, "Api-Key"), base: s.BaseURL, way: s.Thinking, version: s.APIVersion}
+}
+
+// Check refuses http image URLs towards a private base URL: the provider would fetch them from inside its network.
+func (p *openAI) Check(call Call) error {
+	if call.Options.ImageURLs || !private(baseURL(call, p.base)) {
+		return nil
+	}
+	return checkImages(call.Request)
+}
+
+// Stream posts the request. It returns with the response's headers; what a 200 holds is for Next to find out.
+func (p *openAI) Stream(ctx context.Context, call Call) (Stream, error) {
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if call.Options.NoStream {
+		header.Set("Accept", "application/json")
+	}
+	resp, err := p.client.post(ctx, p.url(call), openAIBody(call, p.way), header, call.Connect)
+	if err != nil {
+		return nil, err
+	}
+	return newOpenAIStream(resp.Body, call.Model, p.client), nil
+}
+
+// url is where a call goes. Azure names the deployment in the path, unless the base URL is that of its v1 API.
+func (p *openAI) url(call Call) string {
+	base := strings.TrimSuffix(baseURL(call, p.base), "/")
+	if p.version == "" || strings.HasSuffix(base, "/v1") {
+		return base + "/chat/completions"
+	}
+	return base + "/openai/deployments/" + url.PathEscape(call.Model) + "/chat/completions?api-version=" + url.QueryEscape(p.version)
+}
+
+func baseURL(call Call, own string) string {
+	if call.BaseURL != "" {
+		return call.BaseURL
+	}
+	return own
+}
+
+// openAIStream reads a response of OpenAI's dialect, whatever its Content-Type says it is.
+type openAIStream struct {
+	body   io.ReadCloser
+	client *client
+	sse    *sseReader
+	mend   mender
+
+	begun bool  // the first byte was looked at
+	whole bool  // the body was one JSON answer, and is read
+	done  error // how the stream ended
+	chat  bool  // a chunk with a choice came
+	grace *time.Timer
+}
+
+func newOpenAIStream(body io.ReadCloser, model string, c *client) *openAIStream {
+	return &openAIStream{body: body, client: c, sse: newSSE(body), mend: mender{asked: model}}
+}
+
+// afterFinish is how long a provider may take, after its finish reason, to send usage and the end.
+const afterFinish = 5 * time.Second
+
+// Next gives the next chunk.
+func (s *openAIStream) Next() (Chunk, error) {
+	for s.done == nil {
+		c, err := s.step()
+		if err != nil {
+			s.end(err)
+		}
+		if c.Data != nil || c.Usage != nil {
+			return c, nil
+		}
+	}
+	return Chunk{}, s.done
+}
+
+// step reads one event, or the one body. A chunk without Data and Usage is nothing to pass on.
+func (s *openAIStream) step() (Chunk, error) {
+	if s.whole {
+		return s.marker()
+	}
+	if !s.begun {
+		s.begun = true
+		if one, err := s.sniff(); err != nil || one {
+			return s.one(err)
+		}
+	}
+	ev, err := s.sse.next()
+	if err != nil {
+		return Chunk{}, err
+	}
+	data := bytes.TrimSpace(ev.data)
+	switch {
+	case string(data) == "[DONE]":
+		return s.marker()
+	case string(ev.name) == "error":
+		return Chunk{}, s.client.scrub(classify(ev.status, nil, data))
+	case len(data) == 0, string(data) == "null":
+		return Chunk{}, nil
+	case validObject(data):
+		return s.take(data)
+	case ev.open: // cut in the middle: the reader says why
+		_, err := s.sse.next()
+		return Chunk{}, err
+	}
+	return Chunk{}, undecodable(false)
+}
+
+func (s *openAIStream) take(data []byte) (Chunk, error) {
+	c, err := s.mend.take(data)
+	if err != nil {
+		return Chunk{}, s.client.scrub(err)
+	}
+	s.chat = s.chat || c.Data != nil
+	if c.Finish != "" {
+		s.grace = time.AfterFunc(afterFinish, func() { s.body.Close() })
+	}
+	return c, nil
+}
+
+// sniff looks at the first byte: a body that is JSON is read whole, a page is malformed.
+func (s *openAIStream) sniff() (one bool, err error) {
+	first, err := s.sse.first()
+	switch {
+	case err != nil:
+		return false, err
+	case first == '<':
+		return false, &Error{Kind: KindMalformed, Code: "html"}
+	}
+	return first == '{' || first == '[', nil
+}
+
+// one reads one JSON body as a stream: a completion, or an error inside a 200.
+func (s *openAIStream) one(err error) (Chunk, error) {
+	if err != nil {
+		return Chunk{}, err
+	}
+	data, err := s.sse.rest()
+	if err != nil {
+		return Chunk{}, err
+	}
+	data = bytes.TrimSpace(data)
+	if !valid(data) {
+		cut := !bytes.HasSuffix(data, []byte("}")) && !bytes.HasSuffix(data, []byte("]"))
+		return Chunk{}, undecodable(cut)
+	}
+	if isArray(data) { // Google's errors come in one
+		w := walk(data)
+		data, _ = w.element()
+	}
+	v := look(data)
+	if v.choice.raw == nil && !s.mend.failed(&v) {
+		return Chunk{}, &Error{Kind: KindMalformed, Code: "no_choices"}
+	}
+	s.whole = true
+	return s.take(data)
+}
+
+// marker is what [DONE] means: the end, and a finish reason where the provider left it out.
+func (s *openAIStream) marker() (Chunk, error) {
+	p := &s.mend.progress
+	switch {
+	case p.finish != "":
+		return Chunk{}, io.EOF
+	case !s.chat:
+		return Chunk{}, &Error{Kind: KindMalformed, Code: "only_done"}
+	case p.signal == SignalNone:
+		return Chunk{}, &Error{Kind: KindEmpty}
+	}
+	return s.mend.finishing(), nil
+}
+
+// end settles how the stream ended: what comes after a finish reason changes nothing.
+func (s *openAIStream) end(err error) {
+	s.done = s.mend.progress.end(err)
+	if err == io.EOF && s.done != io.EOF && !s.chat && s.sse.alien {
+		s.done = undecodable(false)
+	}
+	s.stop()
+}
+
+func (s *openAIStream) stop() {
+	if s.grace != nil {
+		s.grace.Stop()
+	}
+}
+
+// Close ends the call.
+func (s *openAIStream) Close() error {
+	s.stop()
+	switch s.done {
+	case nil:
+		s.done = &Error{Kind: KindCanceled, Err: context.Canceled}
+	case io.EOF:
+		drain(s.body)
+	}
+	return s.body.Close()
+}

@@ -77,6 +77,7 @@ type Options struct {
 	NoStream   bool     // the provider can't stream this model: its one body is read as a stream
 	Cumulative bool     // DashScope only: each event repeats the whole text so far
 	Allow      []string // request fields that go through though they are held back otherwise
+	NoThinking bool     // the model can't think: nothing about thinking is sent, not even that it should not
 	ImageURLs  bool     // http image URLs may go to a provider with a private base URL
 }
 
@@ -129,12 +130,12 @@ const (
 // Settings describe one provider; what is empty comes from the built-in row of Name, then from the dialect.
 type Settings struct {
 	Name       string            // as in the configuration
-	Dialect    string            // openai, dashscope, ollama, script; further ones follow
+	Dialect    string            // openai, azure, dashscope, ollama, script; further ones follow
 	BaseURL    string            // what the dialect's paths are appended to
 	APIKey     string            // "" sends no auth header
 	Headers    map[string]string // sent with every call
 	APIVersion string            // Azure
 	Region     string            // Bedrock
-	Thinking   string            // how thinking is asked for: reasoning_effort, enable_thinking, chat_template, none
+	Thinking   string            // how thinking is asked for: one of the ThinkingBy constants
 	Transport  http.RoundTripper // nil: a transport of the provider's own
 }

@@ -26,6 +26,7 @@ type dialect struct {
 func dialects() map[string]dialect {
 	return map[string]dialect{
 		"openai":    {Settings{BaseURL: "https://api.openai.com/v1", Thinking: ThinkingByEffort}, newOpenAI},
+		"azure":     {Settings{APIVersion: "2024-10-21", Thinking: ThinkingByEffort}, newAzure},
 		"dashscope": {Settings{BaseURL: "https://dashscope.aliyuncs.com", Thinking: ThinkingByEnable}, newDashScope},
 		"ollama":    {Settings{BaseURL: "http://localhost:11434"}, newOllama},
 		"script":    {Settings{}, func(s Settings) Provider { return NewScript(s) }},
@@ -51,6 +52,7 @@ func rows() map[string]Settings {
 		"groq":        openai("https://api.groq.com/openai/v1", ThinkingByEffort),
 		"xai":         openai("https://api.x.ai/v1", ThinkingByEffort),
 		"openrouter":  openai("https://openrouter.ai/api/v1", ThinkingByEffort),
+		"azure":       {Dialect: "azure"},
 		"dashscope":   {Dialect: "dashscope"},
 		"ollama":      {Dialect: "ollama"},
 		"script":      {Dialect: "script"},
@@ -91,6 +93,7 @@ func Complete(s Settings) Settings {
 	}
 	defaults := dialects()[s.Dialect].defaults
 	s.BaseURL = cmp.Or(s.BaseURL, row.BaseURL, defaults.BaseURL)
+	s.APIVersion = cmp.Or(s.APIVersion, row.APIVersion, defaults.APIVersion)
 	s.Thinking = cmp.Or(s.Thinking, row.Thinking, defaults.Thinking)
 	return s
 }

@@ -27,6 +27,7 @@ type sseReader struct {
 	end    int // where what was read ends in buf
 	skipLF bool
 	begun  bool // the first line, which may have a byte order mark, is behind us
+	alien  bool // a line came that is nothing of SSE
 	err    error
 
 	name, data []byte
@@ -100,6 +101,9 @@ func (s *sseReader) field(line []byte) {
 		if n, ok := bytes.CutPrefix(value, []byte("HTTP_STATUS/")); ok {
 			s.status, _ = strconv.Atoi(string(bytes.TrimSpace(n)))
 		}
+	case "id", "retry":
+	default:
+		s.alien = true
 	}
 }
 
@@ -136,6 +140,34 @@ func (s *sseReader) line() ([]byte, bool) {
 		}
 		scanned += s.pos
 	}
+}
+
+// first gives the first byte that is not white space, before any event was read, and leaves it there.
+func (s *sseReader) first() (byte, error) {
+	for {
+		if !s.begun && s.end-s.pos >= 3 {
+			s.pos = s.end - len(s.unmark(s.buf[s.pos:s.end]))
+		}
+		rest := bytes.TrimLeft(s.buf[s.pos:s.end], " \t\r\n")
+		if len(rest) > 0 && (s.begun || rest[0] != '\xef') {
+			s.begun, s.pos = true, s.end-len(rest)
+			return rest[0], nil
+		}
+		if s.err != nil || !s.fill() {
+			return 0, s.err
+		}
+	}
+}
+
+// rest gives all that is left of the body.
+func (s *sseReader) rest() ([]byte, error) {
+	for s.err == nil {
+		s.fill()
+	}
+	if s.err != io.EOF {
+		return nil, s.err
+	}
+	return s.buf[s.pos:s.end], nil
 }
 
 // unmark takes the byte order mark off the first line.
