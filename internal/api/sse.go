@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	heartbeat = 15 * time.Second // of silence; proxies and clients give up on a connection that says nothing
+	stalled   = 60 * time.Second // that a caller may take no bytes, until he counts as gone
+)
+
+// sink writes server-sent events, and comments while a model is silent. It waits for the caller to take them, but
+// not for ever.
+type sink struct {
+	w       *writer
+	control *http.ResponseController
+	gone    context.CancelFunc // called when the caller can't be written to any more
+
+	mu       sync.Mutex
+	pulse    *time.Timer
+	buf      []byte
+	err      error
+	closed   bool
+	deadline time.Time
+}
+
+// openSink writes status and headers.
+func openSink(w *writer, gone context.CancelFunc) *sink {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	w.streaming = true
+	w.WriteHeader(http.StatusOK)
+	s := &sink{w: w, control: http.NewResponseController(w), gone: gone}
+	s.mu.Lock() // the first beat finds the timer set
+	s.pulse = time.AfterFunc(heartbeat, s.beat)
+	s.mu.Unlock()
+	return s
+}
+
+// send writes one event and flushes it.
+func (s *sink) send(data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf = frame(s.buf[:0], data)
+	return s.write(s.buf)
+}
+
+// sendSpliced is send for a chunk that carries the metadata.
+func (s *sink) sendSpliced(chunk []byte, meta *metadata, ours bool) error {
+	return s.send(splice(nil, chunk, meta, ours))
+}
+
+// write needs mu.
+func (s *sink) write(b []byte) error {
+	if s.err != nil || s.closed {
+		return s.err
+	}
+	now := time.Now()
+	if s.deadline.Sub(now) < stalled/2 {
+		s.deadline = now.Add(stalled)
+		_ = s.control.SetWriteDeadline(s.deadline) // not every server has one
+	}
+	_, err := s.w.Write(b)
+	if err == nil {
+		err = s.control.Flush()
+	}
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.err = err
+		s.gone()
+		return err
+	}
+	s.pulse.Reset(heartbeat)
+	return nil
+}
+
+func (s *sink) beat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		_ = s.write([]byte(": still here\n\n")) // noted in err
+	}
+}
+
+// close ends the heartbeat; nothing is written after it.
+func (s *sink) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.pulse.Stop()
+	_ = s.control.SetWriteDeadline(time.Time{})
+}
