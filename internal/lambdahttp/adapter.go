@@ -95,7 +95,7 @@ func newCall(ctx context.Context, raw json.RawMessage, o Options) (*call, error)
 		cancel()
 		return nil, err
 	}
-	return &call{request: r, old: e.old(), cancel: cancel, after: after, log: o.log().With("request_id", RequestID(ctx))}, nil
+	return &call{request: r, old: e.old(), cancel: cancel, after: after, log: o.log().With("requestId", RequestID(ctx))}, nil
 }
 
 // withReserve ends before the platform's deadline does, so that a last word can still be sent.
