@@ -44,6 +44,7 @@ type Settings struct {
 	MaxEntries int           // of the memory store; default 10000
 	Shared     bool          // leave User out of the scope
 	Corpus     string        // version of what the answers rest on; part of the scope
+	Generation string        // of purges; part of the scope: a new one forgets all that was stored before
 }
 
 // Service is what the application uses of a cache. *Cache implements it.

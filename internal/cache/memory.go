@@ -1,0 +1,155 @@
+package cache
+
+import (
+	"cmp"
+	"container/list"
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Memory is the store of one process: bounded, what was used least lately goes first.
+type Memory struct {
+	mu        sync.Mutex
+	max       int
+	used      *list.List // of *memoryEntry, most lately used first
+	exact     map[place]*list.Element
+	canonical map[place]*list.Element
+	scopes    map[Hash]map[*list.Element]struct{}
+}
+
+// place is a key inside its scope.
+type place struct{ scope, key Hash }
+
+type memoryEntry struct {
+	Entry
+	stored, expires time.Time
+}
+
+const defaultMaxEntries = 10000
+
+// NewMemory makes a store that holds at most maxEntries; 0 means 10000.
+func NewMemory(maxEntries int) *Memory {
+	if maxEntries <= 0 {
+		maxEntries = defaultMaxEntries
+	}
+	return &Memory{max: maxEntries, used: list.New(), exact: map[place]*list.Element{}, canonical: map[place]*list.Element{},
+		scopes: map[Hash]map[*list.Element]struct{}{}}
+}
+
+// Find implements [Store].
+func (m *Memory) Find(_ context.Context, scope, exact, canonical Hash) (Entry, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	for _, element := range []*list.Element{m.exact[place{scope, exact}], m.canonical[place{scope, canonical}]} {
+		if element == nil {
+			continue
+		}
+		e := element.Value.(*memoryEntry)
+		if e.expired(now) {
+			m.remove(element)
+			continue
+		}
+		m.used.MoveToFront(element)
+		return e.at(now), true, nil
+	}
+	return Entry{}, false, nil
+}
+
+// Near implements [Store] by comparing with every vector of the scope.
+func (m *Memory) Near(_ context.Context, near Near) ([]Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	type scored struct {
+		e          *memoryEntry
+		similarity float64
+	}
+	var found []scored
+	for element := range m.scopes[near.Scope] {
+		e := element.Value.(*memoryEntry)
+		if e.Embedder == near.Embedder && e.Vector != nil && !e.expired(now) {
+			found = append(found, scored{e, cosine(e.Vector, near.Vector)})
+		}
+	}
+	slices.SortFunc(found, func(a, b scored) int { return cmp.Compare(b.similarity, a.similarity) })
+	out := make([]Entry, 0, near.Limit)
+	for _, s := range found[:min(near.Limit, len(found))] {
+		out = append(out, s.e.at(now))
+	}
+	return out, nil
+}
+
+// Put implements [Store].
+func (m *Memory) Put(_ context.Context, e Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if old := m.exact[place{e.Scope, e.Exact}]; old != nil {
+		if !old.Value.(*memoryEntry).expired(now) {
+			m.used.MoveToFront(old)
+			return nil
+		}
+		m.remove(old)
+	}
+	if old := m.canonical[place{e.Scope, e.Canonical}]; old != nil {
+		m.remove(old)
+	}
+	m.add(&memoryEntry{Entry: e, stored: now, expires: now.Add(e.TTL)})
+	for m.used.Len() > m.max {
+		m.remove(m.used.Back())
+	}
+	return nil
+}
+
+// Expire implements [Store].
+func (m *Memory) Expire(_ context.Context, limit int) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, count := time.Now(), 0
+	for element := m.used.Back(); element != nil && count < limit; {
+		before := element.Prev()
+		if element.Value.(*memoryEntry).expired(now) {
+			m.remove(element)
+			count++
+		}
+		element = before
+	}
+	return count, nil
+}
+
+// Close implements [Store]; there is nothing to free.
+func (m *Memory) Close() {}
+
+func (m *Memory) add(e *memoryEntry) {
+	element := m.used.PushFront(e)
+	m.exact[place{e.Scope, e.Exact}] = element
+	if e.Canonical != (Hash{}) {
+		m.canonical[place{e.Scope, e.Canonical}] = element
+	}
+	if m.scopes[e.Scope] == nil {
+		m.scopes[e.Scope] = map[*list.Element]struct{}{}
+	}
+	m.scopes[e.Scope][element] = struct{}{}
+}
+
+func (m *Memory) remove(element *list.Element) {
+	e := m.used.Remove(element).(*memoryEntry)
+	delete(m.exact, place{e.Scope, e.Exact})
+	delete(m.canonical, place{e.Scope, e.Canonical})
+	delete(m.scopes[e.Scope], element)
+	if len(m.scopes[e.Scope]) == 0 {
+		delete(m.scopes, e.Scope)
+	}
+}
+
+func (e *memoryEntry) expired(now time.Time) bool { return !now.Before(e.expires) }
+
+// at gives the entry out as it is at a time.
+func (e *memoryEntry) at(now time.Time) Entry {
+	out := e.Entry
+	out.Age = now.Sub(e.stored)
+	return out
+}

@@ -1,0 +1,149 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+)
+
+// Cache looks answers up and keeps them, by the rules of this package, in a [Store]. Safe for concurrent use.
+type Cache struct {
+	settings Settings
+	store    Store
+	embedder Embedder
+	log      *slog.Logger
+}
+
+var _ Service = (*Cache)(nil)
+
+const (
+	modeOff       = "off"
+	acceptSimilar = "similar"
+
+	ruleExact     = "exact"
+	ruleCanonical = "canonical"
+	ruleSimilar   = "similar"
+
+	defaultTTL = 168 * time.Hour
+	candidates = 5    // similar entries that are looked at more closely
+	batch      = 1000 // entries that one statement expires
+)
+
+// New makes a cache. The store is the cache's from then on: Close closes it.
+func New(s Settings, store Store, e Embedder, log *slog.Logger) *Cache {
+	if s.TTL <= 0 {
+		s.TTL = defaultTTL
+	}
+	return &Cache{settings: s, store: store, embedder: e, log: log}
+}
+
+// Lookup implements [Service]: exact, then canonical, then similar.
+func (c *Cache) Lookup(ctx context.Context, q Question) (Hit, bool, error) {
+	if c.settings.Mode == modeOff || q.NoCache || !askable(q) {
+		return Hit{}, false, nil
+	}
+	k := keyOf(c.settings, q)
+	e, found, err := c.store.Find(ctx, k.scope, k.exact, k.canonical)
+	switch {
+	case err != nil:
+		return Hit{}, false, err
+	case found && e.Exact == k.exact:
+		return hitOf(e, ruleExact, 1), true, nil
+	case found:
+		return hitOf(e, ruleCanonical, 1), true, nil
+	}
+	return c.similar(ctx, k, q.Text)
+}
+
+// similar looks for a question that is so alike that no gate holds it back. In doubt it finds none.
+func (c *Cache) similar(ctx context.Context, k key, text string) (Hit, bool, error) {
+	least, ok := thresholds(c.embedder.ID(), k.form.lang)
+	if !k.similar || !ok {
+		return Hit{}, false, nil
+	}
+	v, err := c.embed(ctx, text)
+	if err != nil || v.Values == nil {
+		return Hit{}, false, err
+	}
+	entries, err := c.store.Near(ctx, Near{Scope: k.scope, Embedder: c.embedder.ID(), Vector: v.Values, Limit: candidates})
+	if err != nil {
+		return Hit{}, false, err
+	}
+	for _, e := range entries {
+		// Stored vectors are rounded: what decides is made anew from the stored text.
+		stored, err := c.embed(ctx, e.Question)
+		if err != nil {
+			return Hit{}, false, err
+		}
+		similarity := cosine(v.Values, stored.Values)
+		if v.Unknown == stored.Unknown && c.accepts(least, similarity, k.form, canonical(e.Question)) {
+			return hitOf(e, ruleSimilar, similarity), true, nil
+		}
+	}
+	return Hit{}, false, nil
+}
+
+// accepts judges a pair of forms by its similarity and the gates. Where the answer isn't labelled as that to a
+// similar question, no word may have been exchanged for another either.
+func (c *Cache) accepts(least threshold, similarity float64, asked, stored form) bool {
+	if similarity < least.similar || blockedBy(asked, stored) != "" {
+		return false
+	}
+	if c.settings.Accept == acceptSimilar {
+		return true
+	}
+	return similarity >= least.strict && !exchanged(asked, stored)
+}
+
+// Store implements [Service].
+func (c *Cache) Store(ctx context.Context, q Question, answer string) error {
+	if c.settings.Mode == modeOff || !askable(q) || !storable(q, answer) {
+		return nil
+	}
+	k := keyOf(c.settings, q)
+	e := Entry{Scope: k.scope, Exact: k.exact, Canonical: k.canonical, Answer: answer, TTL: jitter(c.settings.TTL)}
+	if _, ok := thresholds(c.embedder.ID(), k.form.lang); ok && k.similar {
+		v, err := c.embed(ctx, q.Text)
+		if err != nil {
+			c.log.WarnContext(ctx, "cache entry without a vector", "error", err)
+		}
+		if v.Values != nil {
+			e.Question, e.Embedder, e.Vector = q.Text, c.embedder.ID(), v.Values
+		}
+	}
+	return c.store.Put(ctx, e)
+}
+
+// Expire implements [Service].
+func (c *Cache) Expire(ctx context.Context) (int, error) {
+	total := 0
+	for {
+		n, err := c.store.Expire(ctx, batch)
+		total += n
+		if err != nil || n < batch {
+			return total, err
+		}
+	}
+}
+
+// Close implements [Service].
+func (c *Cache) Close() { c.store.Close() }
+
+func (c *Cache) embed(ctx context.Context, text string) (Vector, error) {
+	v, err := c.embedder.Embed(ctx, simplify(text))
+	if err != nil {
+		return Vector{}, errors.New("embed: " + c.embedder.ID() + " failed")
+	}
+	return v, nil
+}
+
+// jitter takes up to a tenth off a time, so that what was stored together doesn't expire together.
+func jitter(ttl time.Duration) time.Duration {
+	return ttl - time.Duration(rand.Int64N(int64(ttl)/10+1))
+}
+
+func hitOf(e Entry, rule string, similarity float64) Hit {
+	return Hit{Rule: rule, Similarity: similarity, Age: e.Age, Text: e.Answer, Question: e.Question}
+}

@@ -1,0 +1,169 @@
+// Package migrations holds the schema of the database as SQL files, and applies them.
+//
+// Its one idea: the same embedded files everywhere, forward only. Each file is one transaction and may be repeated,
+// so that an interrupted one is simply run again; and none takes away what the version before it still reads, so
+// that they may be applied while serving.
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	pgxmigrate "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+//go:embed *.sql
+var files embed.FS
+
+const (
+	table          = "holdfast_migrations"
+	connectTimeout = 10 * time.Second
+	lockTimeout    = 60 * time.Second // while another process migrates
+)
+
+// Apply brings the database up to the newest version and says, a line a step, what it did. It may be repeated and
+// run by several processes at once: an advisory lock lets one go first. When ctx ends, its connection is closed.
+// Errors never hold anything of the URL.
+func Apply(ctx context.Context, databaseURL string) (report []string, err error) {
+	db, err := open(ctx, databaseURL)
+	if err != nil {
+		return nil, err
+	}
+	m, err := prepare(db)
+	if err != nil {
+		_ = db.Close()
+		return nil, failure(ctx, "connect to the database", err)
+	}
+	defer m.Close()
+	before, err := version(m)
+	if err != nil {
+		return nil, failure(ctx, "read the database's version", err)
+	}
+	if err := up(m); err != nil {
+		return nil, failure(ctx, "migrate the database", err)
+	}
+	after, err := version(m)
+	if err != nil {
+		return nil, failure(ctx, "read the database's version", err)
+	}
+	return describe(before, after)
+}
+
+// open makes a handle whose connections die with ctx; nothing is dialled yet.
+func open(ctx context.Context, databaseURL string) (*sql.DB, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, errors.New("parse database URL: not a Postgres URL")
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = connectTimeout
+	}
+	dial := config.DialFunc
+	config.DialFunc = func(dialing context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(dialing, network, addr)
+		if err == nil {
+			context.AfterFunc(ctx, func() { _ = conn.Close() })
+		}
+		return conn, err
+	}
+	return stdlib.OpenDB(*config), nil
+}
+
+func prepare(db *sql.DB) (*migrate.Migrate, error) {
+	source, err := iofs.New(files, ".")
+	if err != nil {
+		return nil, err
+	}
+	target, err := pgxmigrate.WithInstance(db, &pgxmigrate.Config{MigrationsTable: table})
+	if err != nil {
+		return nil, err
+	}
+	m, err := migrate.NewWithInstance("files", source, "postgres", target)
+	if err != nil {
+		return nil, err
+	}
+	m.LockTimeout = lockTimeout
+	return m, nil
+}
+
+// up applies what is missing. A version that is marked dirty was interrupted: it is run again.
+func up(m *migrate.Migrate) error {
+	err := m.Up()
+	if dirty := (migrate.ErrDirty{}); errors.As(err, &dirty) {
+		if err = m.Force(before(dirty.Version)); err == nil {
+			err = m.Up()
+		}
+	}
+	if errors.Is(err, migrate.ErrNoChange) {
+		return nil
+	}
+	return err
+}
+
+// before is the version before one; versions count from 1 without a gap.
+func before(version int) int {
+	if version <= 1 {
+		return database.NilVersion
+	}
+	return version - 1
+}
+
+func version(m *migrate.Migrate) (int, error) {
+	v, dirty, err := m.Version()
+	if errors.Is(err, migrate.ErrNilVersion) {
+		return 0, nil
+	}
+	if dirty {
+		return int(v) - 1, err
+	}
+	return int(v), err
+}
+
+// describe names the files between two versions.
+func describe(from, to int) ([]string, error) {
+	names, err := fs.Glob(files, "*.up.sql")
+	if err != nil {
+		return nil, err
+	}
+	var report []string
+	for i, name := range names {
+		if n := i + 1; n > from && n <= to {
+			report = append(report, "applied "+strings.TrimSuffix(name, ".up.sql"))
+		}
+	}
+	return append(report, fmt.Sprintf("at version %d", to)), nil
+}
+
+// failure words an error without what may hold the URL. What the database itself says of our own SQL may be told.
+func failure(ctx context.Context, doing string, err error) error {
+	var pg *pgconn.PgError
+	var own database.Error
+	var op *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
+	case errors.As(err, &pg):
+		return fmt.Errorf("%s: %s (SQLSTATE %s)", doing, pg.Message, pg.Code)
+	case errors.As(err, &own) && errors.As(own.OrigErr, &pg):
+		return fmt.Errorf("%s: %s (SQLSTATE %s)", doing, pg.Message, pg.Code)
+	case errors.As(err, &op) && op.Err != nil:
+		return fmt.Errorf("%s: %s: %s", doing, op.Op, op.Err.Error())
+	case errors.Is(err, migrate.ErrLockTimeout), errors.Is(err, database.ErrLocked):
+		return fmt.Errorf("%s: another process is migrating", doing)
+	}
+	return fmt.Errorf("%s: failed", doing)
+}
