@@ -33,5 +33,5 @@ func (m *Memory) Update(_ context.Context, candidate string, c Change) (Record, 
 	if ok {
 		m.records[candidate] = r
 	}
-	return r, ok, nil
+	return r, ok || c.made(r), nil
 }

@@ -63,7 +63,7 @@ func (c Change) holds(r Record) bool {
 	case Extend:
 		return r.State == Open && r.Gen == c.Gen && r.OpenUntil < c.Until
 	default:
-		return r.State == HalfOpen && r.Gen == c.Gen && r.Token == c.Token && r.Holder == c.Holder
+		return r.State == HalfOpen && r.Gen == c.Gen && r.Token == c.Token && c.Holder != "" && r.Holder == c.Holder
 	}
 }
 

@@ -1,0 +1,322 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHealthyCallsReadRarelyAndNeverWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g := gateOn(t, Settings{}, store)
+		g.Warm(t.Context(), model, "model-b", "model-c")
+		loads, _ := store.counts()
+		require.Equal(t, 1, loads, "one batch at start")
+		require.Equal(t, 3, store.keys)
+		for range 150 { // 15 s
+			g.Refresh(t.Context(), model, "model-b", "model-c")
+			p := enter(t, g)
+			p.Started()
+			p.Done(passed)
+			pass(100 * time.Millisecond)
+		}
+		loads, updates := store.counts()
+		require.Zero(t, updates)
+		require.LessOrEqual(t, loads, 1+3*9, "each copy is read no more often than its age of 1.6 s allows")
+		require.GreaterOrEqual(t, loads, 8, "and no less often than its age of 2 s asks")
+	})
+}
+
+func TestManyCallsShareOneRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory(), delay: 10 * time.Millisecond}
+		g := gateOn(t, Settings{}, store)
+		start := time.Now()
+		require.Len(t, enterAll(t, 30, g), 30)
+		require.Equal(t, 10*time.Millisecond, time.Since(start))
+		loads, _ := store.counts()
+		require.Equal(t, 1, loads)
+	})
+}
+
+func TestEnterWaitsFromTheStartOfTheRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory(), hang: true}
+		g := gateOn(t, Settings{}, store)
+		start := time.Now()
+		g.Refresh(t.Context(), model)
+		pass(30 * time.Millisecond)
+		call(t, g, passed)
+		require.Equal(t, patience, time.Since(start))
+		call(t, g, passed)
+		require.Equal(t, patience, time.Since(start), "nobody waits for the same read again")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		pass(3 * time.Second)
+		at := time.Now()
+		_, err := g.Enter(ctx, model, lease)
+		require.NoError(t, err)
+		require.Equal(t, at, time.Now(), "a caller who left waits for nothing")
+	})
+}
+
+// A read that comes too late for its call is still taken over.
+func TestSlowReadIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		call(t, gateOn(t, Settings{}, store), failed, failed)
+		store.set(func(f *faulty) { f.delay = 100 * time.Millisecond })
+		g := gateOn(t, Settings{}, store)
+		call(t, g, passed)
+		pass(100 * time.Millisecond)
+		refused(t, g)
+	})
+}
+
+// A process that was frozen must not act on its old copy, whatever state it was in.
+func TestThawedProcessReadsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := NewMemory()
+		frozen, other := gateOn(t, Settings{}, store), gateOn(t, Settings{}, store)
+		call(t, frozen, passed)
+		pass(time.Hour)
+		call(t, other, failed, failed)
+		refused(t, frozen)
+
+		pass(time.Hour)
+		enter(t, other).Started()
+		require.False(t, enter(t, frozen).Trial(), "closed meanwhile")
+	})
+}
+
+func TestStoreAwayCostsLittle(t *testing.T) {
+	modes := map[string]func(*faulty){
+		"errors": func(f *faulty) { f.err = errors.New("no such table") },
+		"hangs":  func(f *faulty) { f.hang = true },
+		"slow":   func(f *faulty) { f.delay = 200 * time.Millisecond },
+	}
+	for name, mode := range modes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &faulty{Store: NewMemory()}
+				g, log := logged(t, Settings{}, store)
+				call(t, g, passed)
+				store.set(mode)
+				var waited time.Duration
+				for range 1200 { // 10 min
+					pass(500 * time.Millisecond)
+					start := time.Now()
+					call(t, g, passed)
+					waited += time.Since(start)
+				}
+				require.LessOrEqual(t, waited, 150*time.Millisecond)
+				loads, _ := store.counts()
+				require.LessOrEqual(t, loads, 1+3+5+20, "1 s doubling to 30 s between the tries")
+				require.GreaterOrEqual(t, loads, 15)
+				require.Equal(t, 1, log.count("level=WARN"), "said once")
+
+				store.set(func(f *faulty) { f.err, f.hang, f.delay = nil, false, 0 })
+				call(t, gateOn(t, Settings{}, store.Store), failed, failed)
+				pass(longestPause)
+				call(t, g, passed) // starts the read, without waiting for it
+				synctest.Wait()
+				refused(t, g)
+				require.Equal(t, 1, log.count("is back"))
+			})
+		})
+	}
+}
+
+// With the store away each process has a breaker of its own, with one trial of its own.
+func TestLocalBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory(), err: errors.New("away")}
+		g, log := logged(t, Settings{}, store)
+		call(t, g, failed, failed)
+		require.Equal(t, Open, refused(t, g).State)
+		for _, want := range []time.Duration{30, 60, 120, 120} {
+			pass(want*time.Second - time.Millisecond)
+			refused(t, g)
+			pass(want*time.Second/10 + time.Millisecond)
+			permits := enterAll(t, 20, g)
+			require.Len(t, permits, 1)
+			require.True(t, permits[0].Trial())
+			permits[0].Done(failed)
+		}
+		pass(132 * time.Second)
+		enter(t, g) // dies
+		refused(t, g)
+		pass(lease + leaseMargin)
+		enter(t, g).Done(Outcome{Class: Cancelled})
+		p := enter(t, g)
+		require.True(t, p.Trial())
+		p.Started()
+		call(t, g, passed, passed)
+		require.Equal(t, Closed, status(t, g).State)
+		require.Equal(t, 1, log.count("level=WARN"))
+	})
+}
+
+func TestHardOpenWithoutAStoreAlarmsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory(), err: errors.New("away")}
+		g, log := logged(t, Settings{}, store)
+		call(t, g, Outcome{Class: Hard, Why: "auth"})
+		refused(t, g)
+		store.set(func(f *faulty) { f.err = nil })
+		pass(10 * time.Second)
+		g.Refresh(t.Context(), model)
+		synctest.Wait()
+		require.Equal(t, 1, log.count("breaker alarm"))
+		require.Equal(t, Open, store.Store.(*Memory).records[model].State)
+	})
+}
+
+// What happened while the store was away, and what holds when it is back.
+func TestMergeOnReturn(t *testing.T) {
+	open := func(t *testing.T, g Gate) { call(t, g, failed, failed) }
+	recover := func(t *testing.T, g Gate) {
+		pass(33 * time.Second)
+		enter(t, g).Started()
+	}
+	nothing := func(*testing.T, Gate) {}
+	tests := []struct {
+		name           string
+		before         func(t *testing.T, g Gate) // by everybody, heard
+		here, there    func(t *testing.T, g Gate) // while this process can't reach the store
+		want           State
+		wantGen, opens int64
+	}{
+		{"an opening here that still runs is told", nothing, open, nothing, Open, 1, 0},
+		{"and in a later generation", func(t *testing.T, g Gate) { open(t, g); recover(t, g) }, open, nothing, Open, 3, 0},
+		{"an opening here that is over is forgotten", nothing, func(t *testing.T, g Gate) { open(t, g); pass(40 * time.Second) }, nothing, Closed, 0, 0},
+		{"opened there as well: theirs holds", nothing, open, open, Open, 1, 1},
+		{"opened and closed there meanwhile: theirs holds", nothing, open, func(t *testing.T, g Gate) { open(t, g); recover(t, g) }, Closed, 2, 0},
+		{"open there, recovered here: open", open, recover, nothing, Open, 1, 1},
+		{"nothing happened here", nothing, nothing, open, Open, 1, 1},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := NewMemory()
+				cut := &faulty{Store: store}
+				here, there := gateOn(t, Settings{}, cut), gateOn(t, Settings{}, store)
+				tc.before(t, there)
+				status(t, here)
+				cut.set(func(f *faulty) { f.err = errors.New("away") })
+				tc.here(t, here)
+				tc.there(t, there)
+				cut.set(func(f *faulty) { f.err = nil })
+				pass(5 * time.Second)
+				here.Refresh(t.Context(), model)
+				synctest.Wait()
+				pass(5 * time.Second) // past what lag may hide
+				status(t, here)
+				synctest.Wait()
+				r := store.records[model]
+				require.Equal(t, tc.want, r.State)
+				require.Equal(t, tc.wantGen, r.Gen)
+				require.Equal(t, tc.opens, r.Opens, "a merge never raises the exponent")
+				require.Equal(t, tc.want, status(t, here).State)
+				pass(10 * time.Second)
+				require.Equal(t, status(t, there), Status{
+					Candidate: model, State: tc.want, Generation: r.Gen, Why: r.Why, Until: status(t, there).Until,
+				})
+			})
+		})
+	}
+}
+
+// A write that was made although its answer was lost.
+func TestLostAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g, other := gateOn(t, Settings{}, store), gateOn(t, Settings{}, store.Store)
+		record := func() Record { return store.Store.(*Memory).records[model] }
+		lose := func(f *faulty) { f.lose = !f.lose }
+		call(t, g, failed)
+		store.set(lose)
+		call(t, g, failed)
+		require.EqualValues(t, 1, record().Gen)
+		pass(33 * time.Second)
+		p := enter(t, g)
+		require.True(t, p.Trial())
+		refused(t, other)
+		store.set(lose)
+		p.Started()
+		require.Equal(t, Closed, record().State, "the trial was ours, and its result counts")
+		require.EqualValues(t, 2, record().Gen)
+		call(t, g, passed)
+	})
+}
+
+// A trial that began alone, while the store was away, doesn't speak for the fleet.
+func TestLocalTrialIsNoFleetTrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g, other := gateOn(t, Settings{}, store), gateOn(t, Settings{}, store.Store)
+		call(t, g, failed, failed)
+		pass(33 * time.Second)
+		store.set(func(f *faulty) { f.err = errors.New("away") })
+		local := enter(t, g)
+		require.True(t, local.Trial())
+		fleet := enter(t, other)
+		require.True(t, fleet.Trial())
+		store.set(func(f *faulty) { f.err = nil })
+		local.Started()
+		require.Equal(t, HalfOpen, store.Store.(*Memory).records[model].State)
+		fleet.Done(failed)
+		require.Equal(t, Open, store.Store.(*Memory).records[model].State)
+		pass(5 * time.Second)
+		refused(t, g)
+	})
+}
+
+// A deleted item is a reset: nobody waits for a generation that will not come back.
+func TestItemDeletedByAnOperator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := NewMemory()
+		g := gateOn(t, Settings{}, store)
+		call(t, g, failed, failed)
+		delete(store.records, model)
+		pass(5 * time.Second)
+		call(t, g, passed)
+		call(t, g, failed, failed)
+		refused(t, g)
+		require.EqualValues(t, 1, store.records[model].Gen)
+
+		delete(store.records, model)
+		pass(33 * time.Second)
+		require.False(t, enter(t, g).Trial())
+	})
+}
+
+// lagging answers reads with what was true a while ago, as an eventually consistent replica may.
+type lagging struct {
+	*Memory
+	old map[string]Record
+}
+
+func (l lagging) Load(context.Context, ...string) (map[string]Record, error) { return l.old, nil }
+
+func TestLaggingReadDoesNotUndoAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gateOn(t, Settings{OpenDuration: 500 * time.Millisecond}, lagging{NewMemory(), map[string]Record{model: {}}})
+		call(t, g, failed, failed)
+		pass(450 * time.Millisecond)
+		refused(t, g)
+		pass(100 * time.Millisecond)
+		p := enter(t, g)
+		pass(600 * time.Millisecond)
+		refused(t, g)
+		p.Started()
+		pass(1900 * time.Millisecond)
+		require.EqualValues(t, 2, status(t, g).Generation)
+	})
+}
