@@ -14,19 +14,20 @@ func normal(k Key) Key {
 	return k
 }
 
-// ParseKeys reads HOLDFAST_KEYS: tenant:sha256 pairs with commas between. "" is no key.
+// ParseKeys reads HOLDFAST_KEYS: tenant:sha256 pairs with commas between. "" is no key. Its errors repeat nothing:
+// who gets the form wrong may have written the key itself.
 func ParseKeys(s string) ([]Key, error) {
 	var keys []Key
 	for i, item := range strings.Split(s, ",") {
 		if item = strings.TrimSpace(item); item == "" {
 			continue
 		}
-		tenant, hash, _ := strings.Cut(item, ":")
-		if !idPattern.MatchString(tenant) {
+		tenant, hash, found := strings.Cut(item, ":")
+		if !found || !idPattern.MatchString(tenant) {
 			return nil, fmt.Errorf("HOLDFAST_KEYS: item %d has no tenant (tenant:sha256,…)", i+1)
 		}
 		if problem := wrongHash(hash); problem != "" {
-			return nil, fmt.Errorf("HOLDFAST_KEYS: item %d (tenant %s) %s", i+1, tenant, problem)
+			return nil, fmt.Errorf("HOLDFAST_KEYS: item %d %s", i+1, problem)
 		}
 		keys = append(keys, normal(Key{tenant, hash}))
 	}

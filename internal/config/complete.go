@@ -15,6 +15,9 @@ func contractDialects() []string {
 
 // complete fills in defaults that hang on other values.
 func (d *decoder) complete(c *Config) {
+	if d.exhausted() {
+		return
+	}
 	d.completeProviders(c)
 	for i := range c.Candidates {
 		if t := &c.Candidates[i].Timeouts; t.FirstToken == 0 {
@@ -52,10 +55,10 @@ func (d *decoder) completeProviders(c *Config) {
 // at is the key path of an item of a list.
 func at(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
-// candidate finds a candidate by its id.
+// candidate finds a candidate by its id; "" is nobody's.
 func (c *Config) candidate(id string) *Candidate {
 	i := slices.IndexFunc(c.Candidates, func(x Candidate) bool { return x.ID == id })
-	if i < 0 {
+	if i < 0 || id == "" {
 		return nil
 	}
 	return &c.Candidates[i]

@@ -10,8 +10,8 @@ import (
 
 // Bounds on what a file may make us do, whatever it says.
 const (
-	maxVisits = 100_000 // nodes looked at; aliases let a small file mean a huge one
-	maxMerges = 8       // merge keys inside merge keys
+	maxVisits = 50_000 // values looked at; aliases let a small file mean a huge one
+	maxMerges = 8      // merge keys inside merge keys
 )
 
 // reader takes the value at a key path into its place, or says what is wrong with it.
@@ -30,15 +30,16 @@ type decoder struct {
 	visits   int
 }
 
-// fail notes what is wrong at a node.
+// fail notes what is wrong at a node. Beyond the bounds nothing more is said.
 func (d *decoder) fail(n *yaml.Node, format string, args ...any) {
+	if d.visits > maxVisits || len(d.problems) >= 10*maxProblems {
+		return
+	}
 	line := 1
 	if n != nil {
 		line = n.Line
 	}
-	if len(d.problems) < 10*maxProblems {
-		d.problems = append(d.problems, Problem{d.file, line, fmt.Sprintf(format, args...)})
-	}
+	d.problems = append(d.problems, Problem{d.file, line, fmt.Sprintf(format, args...)})
 }
 
 // failAt notes what is wrong at a key path that was given.
@@ -58,15 +59,30 @@ func (d *decoder) warnAt(path, format string, args ...any) {
 // given says whether the file has a value at the key path.
 func (d *decoder) given(path string) bool { return d.nodes[path] != nil }
 
+// raw is the value at a key path as it stands in the file: what a reference stands for isn't told.
+func (d *decoder) raw(path string) string {
+	if n := d.nodes[path]; n != nil && n.Kind == yaml.ScalarNode {
+		return brief(n.Value)
+	}
+	return ""
+}
+
 // follow gives the node that an alias stands for, and counts.
 func (d *decoder) follow(n *yaml.Node) *yaml.Node {
-	if d.visits++; d.visits == maxVisits {
-		d.fail(n, "the file means more than %d values", maxVisits)
-	}
+	d.count(n)
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
 	}
 	return n
+}
+
+// count bounds the work that a file makes.
+func (d *decoder) count(n *yaml.Node) {
+	if d.visits++; d.visits == maxVisits {
+		d.problems = nil // of a file of that size they would be as many
+		d.fail(n, "the file means more than %d values", maxVisits)
+		d.visits++
+	}
 }
 
 func (d *decoder) exhausted() bool { return d.visits >= maxVisits }
@@ -145,7 +161,10 @@ func (d *decoder) merged(n *yaml.Node, path string, depth int) []pair {
 		seen[p.key] = true
 	}
 	for _, from := range inherited {
-		if from = d.follow(from); from.Kind != yaml.MappingNode || depth == maxMerges || d.exhausted() {
+		if d.exhausted() {
+			break
+		}
+		if from = d.follow(from); from.Kind != yaml.MappingNode || depth == maxMerges {
 			d.fail(from, "%s: << wants a mapping, at most %d deep", named(path), maxMerges)
 			continue
 		}
@@ -162,7 +181,8 @@ func (d *decoder) merged(n *yaml.Node, path string, depth int) []pair {
 // own gives the keys that a mapping has itself, and the mappings that it merges.
 func (d *decoder) own(n *yaml.Node, path string) (own []pair, inherited []*yaml.Node) {
 	lines := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for i := 0; i+1 < len(n.Content) && !d.exhausted(); i += 2 {
+		d.count(n)
 		key, value := n.Content[i], n.Content[i+1]
 		switch first, twice := lines[key.Value]; {
 		case key.Kind != yaml.ScalarNode:
@@ -234,22 +254,25 @@ func what(n *yaml.Node) string {
 }
 
 // brief keeps a word of the file short enough for a message.
-func brief(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
+func brief(s string) string { return clip(s, 60) }
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
 	}
 	return s
 }
 
-// suggest gives the known key that was probably meant.
+// suggest gives the known key that was probably meant: the one with the fewest slips, two at most.
 func suggest(key string, f fields) string {
-	best, distance := "", 3
+	const tooMany = 3
+	best, slips := "", tooMany
 	for known := range f {
-		if n := edits(key, known, distance); n < distance || n == distance && known < best {
-			best, distance = known, n
+		if n := edits(key, known, tooMany); n < slips || n == slips && known < best {
+			best, slips = known, n
 		}
 	}
-	if best == "" || distance >= len(best) {
+	if best == "" || slips >= len(best)-1 {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %s?)", best)

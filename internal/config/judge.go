@@ -8,6 +8,9 @@ import (
 
 // judge finds what is wrong between values that are right by themselves.
 func (d *decoder) judge(c *Config) {
+	if d.exhausted() {
+		return
+	}
 	d.judgeProviders(c)
 	d.judgeCandidates(c)
 	d.judgeChat(c)
@@ -53,7 +56,7 @@ func (d *decoder) judgeCandidates(c *Config) {
 			d.failAt(path+".id", "auto means that the rules choose")
 		}
 		if j, twice := first[x.ID]; twice && x.ID != "" {
-			d.failAt(path+".id", "%q is given twice (first on line %d)", x.ID, d.nodes[at("candidates", j)+".id"].Line)
+			d.failAt(path+".id", "%q is given twice (first on line %d)", d.raw(path+".id"), d.nodes[at("candidates", j)+".id"].Line)
 		} else {
 			first[x.ID] = i
 		}
@@ -75,11 +78,9 @@ func (d *decoder) judgeCandidate(c *Config, x Candidate, path string) {
 	switch {
 	case x.Provider == "":
 	case p == nil:
-		d.failAt(path+".provider", "there is no provider %q, neither built in nor under providers", x.Provider)
+		d.failAt(path+".provider", "there is no provider %q, neither built in nor under providers", d.raw(path+".provider"))
 	case p.Dialect == "script" && x.Model != "":
-		if err := providers.CheckScript(x.Model); err != nil {
-			d.failAt(path+".model", "%s", brief(err.Error()))
-		}
+		d.judgeScript(x.Model, path+".model")
 	}
 	if p != nil && p.Dialect != "dashscope" && x.Options.Cumulative {
 		d.failAt(path+".options.incremental_output", "is for the dialect dashscope only")
@@ -91,18 +92,30 @@ func (d *decoder) judgeCandidate(c *Config, x Candidate, path string) {
 	}
 }
 
+// judgeScript judges the model of a scripted candidate, which says what it does.
+func (d *decoder) judgeScript(model, path string) {
+	err := providers.CheckScript(model)
+	switch {
+	case err == nil:
+	case d.raw(path) != model:
+		d.failAt(path, "is no script")
+	default:
+		d.failAt(path, "%s", clip(err.Error(), 200))
+	}
+}
+
 func (d *decoder) judgeChat(c *Config) {
 	d.refer(c, "chat.default_model", c.Chat.DefaultModel)
 	d.refer(c, "chat.deep_thinking_model", c.Chat.DeepThinkingModel)
 	if x := c.candidate(c.Chat.DeepThinkingModel); x != nil && !x.SupportsThinking {
-		d.failAt("chat.deep_thinking_model", "%q has not supports_thinking: true", x.ID)
+		d.failAt("chat.deep_thinking_model", "%q has not supports_thinking: true", d.raw("chat.deep_thinking_model"))
 	}
 }
 
 // refer demands that an id leads to a candidate. An id that couldn't be read has been told already.
 func (d *decoder) refer(c *Config, path, id string) {
 	if id != "" && c.candidate(id) == nil {
-		d.failAt(path, "there is no candidate %q", id)
+		d.failAt(path, "there is no candidate %q", d.raw(path))
 	}
 }
 
@@ -111,7 +124,7 @@ func (d *decoder) judgeChains(c *Config) {
 	for i, chain := range c.Chains {
 		path := at("chains", i)
 		if j, twice := first[chain.Name]; twice && chain.Name != "" {
-			d.failAt(path, "the chain %q is given twice (first on line %d)", chain.Name, d.nodes[at("chains", j)].Line)
+			d.failAt(path, "a chain of this name is there already (on line %d)", d.nodes[at("chains", j)].Line)
 		} else {
 			first[chain.Name] = i
 		}
@@ -119,7 +132,7 @@ func (d *decoder) judgeChains(c *Config) {
 			d.failAt(path+".name", "auto means that the rules choose")
 		}
 		if chain.Name != chain.Primary && c.candidate(chain.Name) != nil {
-			d.failAt(path+".name", "%q is a candidate's id, but not of this chain's primary", chain.Name)
+			d.failAt(path+".name", "%q is a candidate's id, but not of this chain's primary", d.raw(path+".name"))
 		}
 		d.refer(c, path+".primary", chain.Primary)
 		d.judgeEntries(c, chain, path+".fallbacks")
@@ -132,7 +145,7 @@ func (d *decoder) judgeEntries(c *Config, chain Chain, path string) {
 		where := at(path, i) + ".model"
 		d.refer(c, where, e.Model)
 		if e.Model != "" && seen[e.Model] {
-			d.failAt(where, "%q is in this chain already", e.Model)
+			d.failAt(where, "%q is in this chain already", d.raw(where))
 		}
 		seen[e.Model] = true
 	}
@@ -143,7 +156,7 @@ func (d *decoder) judgeRules(c *Config) {
 	for i, r := range c.Rules {
 		path := at("rules", i)
 		if j, twice := first[r.Name]; twice && r.Name != "" {
-			d.failAt(path+".name", "%q is given twice (first on line %d)", r.Name, d.nodes[at("rules", j)].Line)
+			d.failAt(path+".name", "%q is given twice (first on line %d)", d.raw(path+".name"), d.nodes[at("rules", j)].Line)
 		} else {
 			first[r.Name] = i
 		}
@@ -151,7 +164,7 @@ func (d *decoder) judgeRules(c *Config) {
 			d.refer(c, at(path+".use", k), id)
 		}
 		if r.UseChain != "" && !slices.ContainsFunc(c.Chains, func(x Chain) bool { return x.Name == r.UseChain }) {
-			d.failAt(path+".use.chain", "there is no chain %q", r.UseChain)
+			d.failAt(path+".use.chain", "there is no chain %q", d.raw(path+".use.chain"))
 		}
 	}
 }
@@ -162,26 +175,27 @@ func (d *decoder) judgeDeny(c *Config) {
 		path := at("deny", i) + ".candidate"
 		d.refer(c, path, e.Candidate)
 		if e.Candidate != "" && seen[e.Candidate] {
-			d.failAt(path, "%q is denied twice", e.Candidate)
+			d.failAt(path, "%q is denied twice", d.raw(path))
 		}
 		seen[e.Candidate] = true
 	}
 	tenants := map[string]bool{}
 	for i, e := range c.Caps {
+		path := at("caps", i) + ".tenant"
 		if e.Tenant != "" && tenants[e.Tenant] {
-			d.failAt(at("caps", i)+".tenant", "%q has two caps", e.Tenant)
+			d.failAt(path, "%q has two caps", d.raw(path))
 		}
 		tenants[e.Tenant] = true
 	}
 }
 
 func (d *decoder) judgeKeys(c *Config) {
-	tenants := map[string]string{}
-	for _, k := range c.Auth.Keys {
-		if other, twice := tenants[k.SHA256]; twice {
-			d.failAt("auth.keys", "tenants %q and %q have the same key", other, k.Tenant)
+	seen := map[string]bool{}
+	for i, k := range c.Auth.Keys {
+		if k.SHA256 != "" && seen[k.SHA256] {
+			d.failAt(at("auth.keys", i), "the same key is there already")
 		}
-		tenants[k.SHA256] = k.Tenant
+		seen[k.SHA256] = true
 	}
 }
 
@@ -214,8 +228,9 @@ func (d *decoder) judgeVersion(c *Config) {
 	if c.Cache.Shadow > 0 {
 		d.failAt("cache.shadow", "shadow lookups are %s", later)
 	}
-	for i, r := range c.Rules {
-		d.failAt(at("rules", i), "rules (here %q, when %q) are %s", r.Name, brief(r.When), later)
+	for i := range c.Rules {
+		where := at("rules", i)
+		d.failAt(where, "rules (here %q, when %q) are %s", d.raw(where+".name"), d.raw(where+".when"), later)
 	}
 	for i := range c.Caps {
 		d.failAt(at("caps", i), "caps are %s", later)

@@ -93,7 +93,12 @@ func (d *decoder) document(data []byte) *yaml.Node {
 		d.syntax(err)
 		return nil
 	}
-	return doc.Content[0]
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		d.fail(root, "the configuration is a mapping of keys to values, not %s", what(root))
+		return nil
+	}
+	return root
 }
 
 // yamlLine is how the YAML library begins what it says of a line.
@@ -107,7 +112,7 @@ func (d *decoder) syntax(err error) {
 		line, _ = strconv.Atoi(m[1]) // digits by the pattern
 		text = text[len(m[0]):]
 	}
-	d.fail(&yaml.Node{Line: line}, "%s", strings.TrimPrefix(brief(text), "yaml: "))
+	d.fail(&yaml.Node{Line: line}, "%s", strings.TrimPrefix(clip(text, 200), "yaml: "))
 }
 
 // version is a hash of the file as it stands: references are in it, what they stand for is not.

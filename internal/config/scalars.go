@@ -118,7 +118,7 @@ func (d *decoder) ids(into *[]string) reader {
 		d.list(func(_ int, n *yaml.Node, at string) {
 			var s string
 			if d.id(&s)(n, at); slices.Contains(*into, s) {
-				d.fail(n, "%s: %q is listed twice", path, s)
+				d.fail(n, "%s: %q is listed twice", path, brief(n.Value))
 			}
 			*into = append(*into, s)
 		})(n, path)

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -64,9 +63,8 @@ func (d *decoder) auth(a *Auth) reader {
 	key := func(_ int, n *yaml.Node, path string) {
 		var k Key
 		d.mapping(fields{"tenant": d.id(&k.Tenant), "sha256": d.deferred(&k.SHA256, wrongHash)})(n, path)
-		if d.require(n, path, "tenant", "sha256") {
-			a.Keys = append(a.Keys, normal(k))
-		}
+		d.require(n, path, "tenant", "sha256")
+		a.Keys = append(a.Keys, normal(k))
 	}
 	return d.mapping(fields{"anonymous": d.boolean(&a.Anonymous), "keys": d.list(key)})
 }
@@ -205,13 +203,13 @@ func (d *decoder) cap(into *[]Cap) func(int, *yaml.Node, string) {
 }
 
 // require demands keys of the mapping at path; it says nothing more where that is no mapping at all.
-func (d *decoder) require(n *yaml.Node, path string, keys ...string) bool {
+func (d *decoder) require(n *yaml.Node, path string, keys ...string) {
 	if n.Kind != yaml.MappingNode && !isNull(n) {
-		return false
+		return
 	}
-	missing := slices.DeleteFunc(keys, func(key string) bool { return d.given(join(path, key)) })
-	for _, key := range missing {
-		d.fail(n, "%s has no %s", path, key)
+	for _, key := range keys {
+		if !d.given(join(path, key)) {
+			d.fail(n, "%s has no %s", path, key)
+		}
 	}
-	return len(missing) == 0
 }
