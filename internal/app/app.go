@@ -1,19 +1,27 @@
 // Package app puts the parts together: it is the only package that knows every concrete type.
 //
 // Its one idea: every main (serve, the Lambda functions, the tests) opens the same [App] from a configuration and
-// the places that the environment names, and serves its Handler.
+// the places that the environment names, and serves its Handler. The stores live as long as the App; what the
+// configuration says lives in one immutable state that is swapped as a whole.
 package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
+	"time"
+
+	"holdfast/internal/cache"
+	"holdfast/internal/config"
+	"holdfast/internal/routing/breaker"
 )
 
 // Places say where things are; they come from the environment (HOLDFAST_TABLE …) or flags of the same names.
 type Places struct {
 	Table       string // DynamoDB table; "": in memory
-	DatabaseURL string // Postgres; "": in memory
+	DatabaseURL string // Postgres, or ssm:/path of its URL; "": in memory
 	Keys        string // HOLDFAST_KEYS: tenant:sha256,…
 }
 
@@ -26,18 +34,72 @@ type Options struct {
 	Log     *slog.Logger
 }
 
+// How long opening may wait for others.
+const (
+	warmTime   = 300 * time.Millisecond // for the breakers' items
+	secretTime = 3 * time.Second        // for ssm: values
+)
+
 // App is a running Holdfast without its listener.
-type App struct{}
+type App struct {
+	options Options
+	log     *slog.Logger
+	store   breaker.Store
+	cache   cache.Service // nil: mode off
+	secrets *config.Secrets
+	after   afterwork
+	now     atomic.Pointer[state]
+	heal    healer
+}
+
+// Open makes an App of a configuration. It reads the breakers' items once, within 300 ms. A store that can't be
+// reached is a warning in the log, never an error.
+func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &App{options: o, log: o.Log, after: afterwork{log: o.Log}, secrets: config.NewSecrets(&parameters{})}
+	var err error
+	if a.store, err = openBreakers(ctx, o.Places, o.Log); err != nil {
+		return nil, err
+	}
+	if a.cache, err = a.openCache(ctx, c.Cache); err != nil {
+		return nil, err
+	}
+	filled, whole := a.fill(ctx, c)
+	if !whole {
+		a.heal.missing(c)
+	}
+	s, err := a.build(filled)
+	if err != nil {
+		return nil, err
+	}
+	a.now.Store(s)
+	s.warm(ctx)
+	return a, nil
+}
 
 // Handler serves the whole HTTP surface.
-func (a *App) Handler() http.Handler { return http.NotFoundHandler() }
+func (a *App) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.now.Load().handler.ServeHTTP(w, r) })
+}
 
 // Upkeep does what the schedule asks: it deletes expired cache rows and says how many.
-func (a *App) Upkeep(ctx context.Context) (expired int, err error) { return 0, nil }
+func (a *App) Upkeep(ctx context.Context) (expired int, err error) {
+	if a.cache == nil {
+		return 0, nil
+	}
+	return a.cache.Expire(ctx)
+}
 
 // Close waits for work after responses, until ctx ends, and closes what is open.
-func (a *App) Close(ctx context.Context) error { return nil }
-
-// Migrate applies the migrations to the database and, on an endpoint that isn't AWS, creates the table. It does
-// what the places name, needs no configuration and may be repeated. It says what it did through report.
-func Migrate(ctx context.Context, p Places, report func(string)) error { return nil }
+func (a *App) Close(ctx context.Context) error {
+	err := a.after.wait(ctx)
+	s := a.now.Load()
+	err = errors.Join(err, s.gate.Close(ctx))
+	s.close()
+	if a.cache != nil {
+		a.cache.Close()
+	}
+	return err
+}

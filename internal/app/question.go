@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"holdfast/internal/cache"
+	"holdfast/internal/providers"
 	"holdfast/internal/routing"
 )
 
@@ -57,20 +58,18 @@ func question(req *routing.Request) cache.Question {
 		case m.Role == "system" || m.Role == "developer":
 			system = append(system, m.Text)
 		default:
-			q.Turns = append(q.Turns, cache.Turn{Role: m.Role, Text: turnText(m.Text, len(m.ToolCalls) > 0, m.ToolCallID)})
+			q.Turns = append(q.Turns, cache.Turn{Role: m.Role, Text: turnText(m)})
 		}
 	}
 	q.System = strings.Join(system, "\n\n")
 	return q
 }
 
-// turnText keeps turns apart that differ in tool calls only.
-func turnText(text string, calls bool, id string) string {
-	if calls {
-		text += "\x00calls"
-	}
-	if id != "" {
-		text += "\x00result"
+// turnText is a turn's text with its tool calls, so that turns that differ in those only differ.
+func turnText(m providers.Message) string {
+	text := m.Text
+	for _, c := range m.ToolCalls {
+		text += "\x00" + c.Name + "\x00" + c.Arguments
 	}
 	return text
 }

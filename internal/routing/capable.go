@@ -1,6 +1,10 @@
 package routing
 
-import "holdfast/internal/providers"
+import (
+	"time"
+
+	"holdfast/internal/providers"
+)
 
 func (r *Request) wantsThinking() bool { return r.Thinking.Mode == providers.ThinkingOn }
 
@@ -9,7 +13,7 @@ func (c *Candidate) off() Skip {
 	switch {
 	case c.Disabled:
 		return SkipDisabled
-	case c.Denied:
+	case c.Denied && (c.DeniedUntil.IsZero() || time.Now().Before(c.DeniedUntil)):
 		return SkipDenied
 	case c.Client == nil:
 		return SkipNoClient

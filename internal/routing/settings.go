@@ -33,13 +33,15 @@ type Candidate struct {
 	Weight   int                // relative share among equal priorities; 0 drains
 	Disabled bool
 	Denied   bool
-	Unlisted bool     // in no default order and in no list of models
-	Tenants  []string // nil: for all
-	Thinking bool     // supports_thinking
-	Window   int      // context_window in tokens; 0: unknown
-	Features *Needs   // what it can; nil: everything
-	Timeouts Timeouts
-	Options  providers.Options
+	// DeniedUntil ends a denial; zero: it has no end.
+	DeniedUntil time.Time
+	Unlisted    bool     // in no default order and in no list of models
+	Tenants     []string // nil: for all
+	Thinking    bool     // supports_thinking
+	Window      int      // context_window in tokens; 0: unknown
+	Features    *Needs   // what it can; nil: everything
+	Timeouts    Timeouts
+	Options     providers.Options
 }
 
 // Timeouts are a candidate's clocks; 0 means none.

@@ -1,0 +1,194 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"holdfast/internal/api"
+	"holdfast/internal/config"
+	"holdfast/internal/providers"
+	"holdfast/internal/routing"
+	"holdfast/internal/routing/breaker"
+	"holdfast/internal/telemetry"
+)
+
+// state is everything that one configuration makes. It is never changed.
+type state struct {
+	handler http.Handler
+	gate    *breaker.Breakers
+	ids     []string
+	clients map[string]providers.Provider // by provider name; none without its key
+}
+
+// build makes the state of a configuration.
+func (a *App) build(c *config.Config) (*state, error) {
+	clients, err := connect(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{clients: clients, gate: breaker.New(breakerSettings(c.Breaker), a.store, a.log)}
+	settings := routingSettings(c, clients)
+	for _, candidate := range settings.Candidates {
+		s.ids = append(s.ids, candidate.ID)
+	}
+	var last routing.LastResort
+	if a.cache != nil {
+		last = lastResort{a.cache, a.log}
+	}
+	keys, err := a.keys(c)
+	if err != nil {
+		return nil, err
+	}
+	router := routing.New(settings, s.gate, last)
+	s.handler = api.New(
+		api.Settings{Keys: keys, Anonymous: c.Auth.Anonymous, MaxBody: c.Limits.Body, Version: a.options.Version},
+		api.Deps{Router: router, After: a.after.run, Finished: a.finished, Log: a.log},
+	)
+	if a.options.Local {
+		s.handler = withDrill(s.handler, clients)
+	}
+	return s, nil
+}
+
+// warm reads the breakers' items once.
+func (s *state) warm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, warmTime)
+	defer cancel()
+	s.gate.Warm(ctx, s.ids...)
+}
+
+// close drops idle connections.
+func (s *state) close() {
+	for _, client := range s.clients {
+		if c, ok := client.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
+	}
+}
+
+// keys are those of the configuration and of HOLDFAST_KEYS.
+func (a *App) keys(c *config.Config) ([]api.Key, error) {
+	more, err := config.ParseKeys(a.options.Places.Keys)
+	if err != nil {
+		return nil, err
+	}
+	if a.options.Lambda {
+		if err := c.CheckLambda(more); err != nil {
+			return nil, err
+		}
+	}
+	var keys []api.Key
+	for _, k := range append(more, c.Auth.Keys...) {
+		keys = append(keys, api.Key(k))
+	}
+	return keys, nil
+}
+
+// connect makes the clients of those providers that have what they need.
+func connect(c *config.Config) (map[string]providers.Provider, error) {
+	clients := map[string]providers.Provider{}
+	for _, p := range c.Providers {
+		if p.NoClient {
+			continue
+		}
+		client, err := providers.New(p.Settings)
+		if err != nil {
+			return nil, fmt.Errorf("%s: provider %s: %w", c.Source, p.Name, err)
+		}
+		clients[p.Name] = client
+	}
+	if c.Embedded {
+		dropScripted(clients)
+	}
+	return clients, nil
+}
+
+// dropScripted leaves the demonstration out once a real provider has a key.
+func dropScripted(clients map[string]providers.Provider) {
+	var scripted []string
+	for name, client := range clients {
+		if _, ok := client.(*providers.Script); ok {
+			scripted = append(scripted, name)
+		}
+	}
+	if len(scripted) == len(clients) {
+		return
+	}
+	for _, name := range scripted {
+		delete(clients, name)
+	}
+}
+
+func breakerSettings(b config.Breaker) breaker.Settings {
+	return breaker.Settings{
+		FailureThreshold: b.FailureThreshold, OpenDuration: b.OpenDuration, MaxOpenDuration: b.MaxOpenDuration,
+		HalfOpenSuccesses: b.HalfOpenSuccesses, Disabled: !b.Enabled, Observe: b.Observe,
+	}
+}
+
+func routingSettings(c *config.Config, clients map[string]providers.Provider) routing.Settings {
+	s := routing.Settings{
+		Version: c.Version, DefaultModel: c.Chat.DefaultModel, ThinkingModel: c.Chat.DeepThinkingModel,
+		Retries: routing.Retries(c.Retries), Budget: routing.Budget(c.Budget),
+		ThinkingTimeout: c.Chat.ThinkingTimeout, ContentPolicyNext: c.ContentPolicy == "next",
+		Fallback: routing.Fallback{
+			Status: c.Fallback.Status, StructuredMessage: c.Fallback.Structured == "message",
+			RetryAfter: c.Fallback.RetryAfter, Messages: c.Fallback.Messages,
+		},
+	}
+	for _, candidate := range c.Candidates {
+		s.Candidates = append(s.Candidates, routingCandidate(candidate, c.Deny, clients))
+	}
+	for _, chain := range c.Chains {
+		r := routing.Chain{Name: chain.Name, Primary: chain.Primary}
+		for _, entry := range chain.Fallbacks {
+			r.Fallbacks = append(r.Fallbacks, routing.Entry(entry))
+		}
+		s.Chains = append(s.Chains, r)
+	}
+	return s
+}
+
+func routingCandidate(c config.Candidate, denials []config.Deny, clients map[string]providers.Provider) routing.Candidate {
+	r := routing.Candidate{
+		ID: c.ID, Provider: c.Provider, Model: c.Model, BaseURL: c.BaseURL, Client: clients[c.Provider],
+		Priority: c.Priority, Weight: c.Weight, Disabled: !c.Enabled, Unlisted: !c.Listed, Tenants: c.Tenants,
+		Thinking: c.SupportsThinking, Window: c.ContextWindow, Timeouts: routing.Timeouts(c.Timeouts), Options: c.Options,
+	}
+	if c.Features != nil {
+		r.Features = &routing.Needs{Tools: c.Features.Tools, Vision: c.Features.Vision, JSON: c.Features.JSON}
+	}
+	for _, d := range denials {
+		if d.Candidate == c.ID && (d.Until.IsZero() || d.Until.After(time.Now())) {
+			r.Denied, r.DeniedUntil = true, d.Until
+		}
+	}
+	return r
+}
+
+// finished is told what became of a request: the event is written, and what may be kept goes into the cache.
+func (a *App) finished(ctx context.Context, req *routing.Request, trace routing.Trace, done api.Done) {
+	event := telemetry.Request{
+		Tenant: req.Tenant, Stream: req.Hold == routing.HoldFirstToken, Trace: trace, Finish: done.Finish,
+		Complete: done.Complete, Usage: done.Usage, Estimated: done.UsageEstimated, Failure: done.Failure,
+		Duration: done.Duration,
+	}
+	if done.Err != nil {
+		event.Broke = done.Err.Kind.String()
+	}
+	telemetry.Log(ctx, a.log, event)
+	defer a.mend(ctx)
+	if a.cache == nil || trace.Tier != routing.TierModel || !keepable(done) {
+		return
+	}
+	if err := a.cache.Store(ctx, question(req), done.Text); err != nil {
+		a.log.WarnContext(ctx, "answer not cached", "route_id", req.RouteID, "error", err)
+	}
+}
+
+// keepable: complete, of one piece, and nothing but text.
+func keepable(d api.Done) bool {
+	return d.Complete && d.Finish == "stop" && !d.ToolCalls && !d.Refusal && !d.TooLong && d.Text != ""
+}

@@ -1,0 +1,114 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"holdfast/internal/cache"
+	"holdfast/internal/config"
+	"holdfast/internal/routing/breaker"
+	"holdfast/migrations"
+)
+
+// openBreakers opens the store that the places name. It asks nothing of it yet.
+func openBreakers(ctx context.Context, p Places, log *slog.Logger) (breaker.Store, error) {
+	if p.Table == "" {
+		log.Debug("breakers in memory: HOLDFAST_TABLE is not set")
+		return breaker.NewMemory(), nil
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("AWS settings for the table %s: %w", p.Table, err)
+	}
+	return breaker.NewDynamo(breaker.NewClient(cfg), p.Table, ""), nil
+}
+
+// openCache opens the cache that configuration and places ask for; nil where it is off.
+func (a *App) openCache(ctx context.Context, c config.Cache) (cache.Service, error) {
+	if c.Mode == "off" {
+		return nil, nil
+	}
+	settings := cache.Settings{
+		Mode: c.Mode, Accept: c.Accept, TTL: c.TTL, MaxEntries: c.MaxEntries, Shared: c.Shared, Corpus: c.Corpus,
+	}
+	url, err := a.databaseURL(ctx)
+	if err != nil {
+		a.log.Warn("the cache is in memory", "reason", err)
+	}
+	var store cache.Store = cache.NewMemory(c.MaxEntries)
+	if url != "" {
+		if store, err = cache.NewPostgres(url, a.log); err != nil {
+			return nil, err
+		}
+	}
+	return cache.New(settings, store, cache.NewBuiltin(), a.log), nil
+}
+
+// databaseURL is the place of the database, looked up where it is a parameter's path.
+func (a *App) databaseURL(ctx context.Context) (string, error) {
+	return databaseURL(ctx, a.options.Places, &parameters{})
+}
+
+func databaseURL(ctx context.Context, p Places, store config.Fetcher) (string, error) {
+	path, ok := strings.CutPrefix(p.DatabaseURL, "ssm:")
+	if !ok {
+		return p.DatabaseURL, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, secretTime)
+	defer cancel()
+	found, err := store.Fetch(ctx, []string{path})
+	if err != nil {
+		return "", fmt.Errorf("HOLDFAST_DATABASE_URL: %w", err)
+	}
+	if found[path] == "" {
+		return "", fmt.Errorf("HOLDFAST_DATABASE_URL: there is no parameter %s", path)
+	}
+	return strings.TrimSpace(found[path]), nil
+}
+
+// Migrate applies the migrations to the database and, on an endpoint that isn't AWS, creates the table. It does
+// what the places name, needs no configuration and may be repeated. It says what it did through report.
+func Migrate(ctx context.Context, p Places, report func(string)) error {
+	return errors.Join(migrateDatabase(ctx, p, report), migrateTable(ctx, p.Table, report))
+}
+
+func migrateDatabase(ctx context.Context, p Places, report func(string)) error {
+	if p.DatabaseURL == "" {
+		return nil
+	}
+	url, err := databaseURL(ctx, p, &parameters{})
+	if err != nil {
+		return err
+	}
+	lines, err := migrations.Apply(ctx, url)
+	for _, line := range lines {
+		report("database: " + line)
+	}
+	return err
+}
+
+func migrateTable(ctx context.Context, table string, report func(string)) error {
+	if table == "" {
+		return nil
+	}
+	if cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL")) == "" {
+		report("table " + table + ": left alone, on AWS template.yaml declares it")
+		return nil
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+	if err != nil {
+		return fmt.Errorf("AWS settings for the table %s: %w", table, err)
+	}
+	if err := breaker.CreateTable(ctx, breaker.NewClient(cfg), table); err != nil {
+		return fmt.Errorf("table %s: %w", table, err)
+	}
+	report("table " + table + ": there")
+	return nil
+}
