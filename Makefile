@@ -33,7 +33,7 @@ build: bin/holdfast bin/chat/bootstrap bin/stream/bootstrap bin/upkeep/bootstrap
 .PHONY: bin/holdfast bin/chat/bootstrap bin/stream/bootstrap bin/upkeep/bootstrap
 bin/holdfast: need-go
 	$(GOBUILD) -o $@ ./cmd/holdfast
-bin/%/bootstrap: need-go
+bin/chat/bootstrap bin/stream/bootstrap bin/upkeep/bootstrap: bin/%/bootstrap: need-go
 	$(LAMBDABUILD) -o $@ ./functions/$*
 
 .PHONY: services-up
