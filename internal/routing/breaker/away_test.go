@@ -121,10 +121,11 @@ func TestStoreAwayCostsLittle(t *testing.T) {
 				require.GreaterOrEqual(t, loads, 15)
 				require.Equal(t, 1, log.count("level=WARN"), "said once")
 
-				store.set(func(f *faulty) { f.err, f.hang, f.delay = nil, false, 0 })
+				store.set(func(f *faulty) { f.err, f.hang, f.delay = nil, false, time.Millisecond })
 				call(t, gateOn(t, Settings{}, store.Store), failed, failed)
 				pass(longestPause)
 				call(t, g, passed) // starts the read, without waiting for it
+				pass(time.Millisecond)
 				synctest.Wait()
 				refused(t, g)
 				require.Equal(t, 1, log.count("is back"))

@@ -37,17 +37,32 @@ func (b *Breakers) Enter(ctx context.Context, candidate string, lease time.Durat
 		return free{}, nil
 	}
 	e := b.entry(candidate)
-	e.mu.Lock()
-	now := unixMilli()
-	if e.rec.State == Closed && e.fresh(now) {
-		p := &permit{gate: b, entry: e, era: e.era}
-		e.mu.Unlock()
+	if p, refusal := b.quick(e); p != nil {
 		return p, nil
+	} else if refusal != nil {
+		return nil, refusal
 	}
-	e.mu.Unlock()
 	b.Refresh(ctx, candidate)
 	b.await(ctx, e)
 	return b.decide(ctx, e, lease)
+}
+
+// quick answers a call from a fresh copy, if no trial is due: neither a read nor a write.
+func (b *Breakers) quick(e *entry) (*permit, *Refusal) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := unixMilli()
+	if !e.fresh(now) {
+		return nil, nil
+	}
+	switch v := e.judge(now); {
+	case v == admit, v == refuse && b.settings.Observe:
+		return &permit{gate: b, entry: e, era: e.era}, nil
+	case v == refuse:
+		return nil, e.refusal()
+	default:
+		return nil, nil
+	}
 }
 
 func (b *Breakers) decide(ctx context.Context, e *entry, lease time.Duration) (Permit, error) {
@@ -159,14 +174,15 @@ func (b *Breakers) Refresh(ctx context.Context, candidates ...string) {
 		}
 		e.mu.Unlock()
 	}
-	b.refresh(ctx, old)
+	if len(old) > 0 {
+		b.refresh(ctx, old, now)
+	}
 }
 
 // refresh starts one read for those entries that are still too old and not being read.
-func (b *Breakers) refresh(ctx context.Context, entries []*entry) {
-	now := unixMilli()
+func (b *Breakers) refresh(ctx context.Context, entries []*entry, now int64) {
 	wait := b.link.wait()
-	if len(entries) == 0 || !b.link.ready(now) {
+	if !b.link.ready(now) {
 		return
 	}
 	r := &reading{done: make(chan struct{}), until: time.Now().Add(wait)}

@@ -73,9 +73,9 @@ func (e *entry) judge(now int64) verdict {
 	return v
 }
 
-// take makes r the record to go by. Within a generation tokens and deadlines only rise: what is behind is old news.
+// take makes r the record to go by. A deadline, once heard of, is not forgotten within its generation.
 func (e *entry) take(r Record, now int64) {
-	if r == e.rec || r.Gen == e.rec.Gen && r.Token < e.rec.Token {
+	if r == e.rec {
 		return
 	}
 	if r.Gen != e.rec.Gen || (r.State == Closed) != (e.rec.State == Closed) {
@@ -134,7 +134,9 @@ func (e *entry) answered(seq uint64, r Record, applied bool, err error, now int6
 		e.base = r.Gen
 		if seq == e.seq {
 			e.dirty = false
-			e.take(r, now)
+			if r.Gen != e.rec.Gen || r.Token >= e.rec.Token { // else a trial of ours was heard of before
+				e.take(r, now)
+			}
 			return Change{}, false
 		}
 	}

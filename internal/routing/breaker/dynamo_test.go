@@ -1,0 +1,212 @@
+package breaker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCreateTableMayBeRepeated(t *testing.T) {
+	_, client, table := dynamoTable(t)
+	require.NoError(t, CreateTable(t.Context(), client, table))
+}
+
+func TestItemHasTheNamesOfTheProtocol(t *testing.T) {
+	_, client, table := dynamoTable(t)
+	store := NewDynamo(client, table, "blue")
+	for _, c := range []Change{
+		{Op: Trip, Now: 1_000_000, Until: 1_030_000, OpenFor: 30 * time.Second, Opens: 1, Why: "timeout"},
+		{Op: Acquire, Gen: 1, Now: 1_030_000, Until: 1_045_000, Holder: "x"},
+	} {
+		_, applied, err := store.Update(t.Context(), "m.1", c)
+		require.NoError(t, err)
+		require.True(t, applied)
+	}
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"pk": text("brk#blue#m.1"), "sk": text("state")},
+	})
+	require.NoError(t, err)
+	require.Equal(t, map[string]types.AttributeValue{
+		"pk": text("brk#blue#m.1"), "sk": text("state"), "st": text("H"), "g": number(1), "ou": number(1_030_000),
+		"od": number(30_000), "oc": number(1), "lt": number(1), "lo": text("x"), "lu": number(1_045_000),
+		"ps": number(0), "why": text("timeout"), "ua": number(1_030_000), "v": number(1),
+		"x": number(1030 + 30*24*3600),
+	}, out.Item)
+}
+
+// The real thing: two processes over one table, in real time.
+func TestTwoProcessesOverDynamo(t *testing.T) {
+	store, _, _ := dynamoTable(t)
+	s := Settings{OpenDuration: time.Millisecond, MaxOpenDuration: time.Millisecond}
+	one, two := gateOn(t, s, store), gateOn(t, s, store)
+	call(t, one, failed, failed)
+	two.Warm(t.Context(), model)
+	require.EqualValues(t, 1, status(t, two).Generation)
+
+	var trial Permit
+	require.Eventually(t, func() bool {
+		permits := enterAll(t, 10, one, two)
+		require.LessOrEqual(t, len(permits), 1)
+		if len(permits) == 1 {
+			trial = permits[0]
+		}
+		return trial != nil
+	}, 10*time.Second, 5*time.Millisecond)
+	require.True(t, trial.Trial())
+	require.Empty(t, enterAll(t, 10, one, two))
+	trial.Done(passed)
+	require.NoError(t, one.Close(t.Context()))
+	require.NoError(t, two.Close(t.Context()))
+	r, err := store.get(t.Context(), model, true)
+	require.NoError(t, err)
+	require.Equal(t, Closed, r.State)
+	require.EqualValues(t, 2, r.Gen)
+}
+
+func TestMissingTableIsAStoreThatIsAway(t *testing.T) {
+	client := dynamoClient(t)
+	g, log := logged(t, Settings{}, NewDynamo(client, "no-such-table", ""))
+	g.Warm(t.Context(), model, "model-b")
+	call(t, g, failed, failed)
+	refused(t, g)
+	require.NoError(t, g.Close(t.Context()))
+	require.Equal(t, 1, log.count("level=WARN"))
+	require.Equal(t, 1, log.count("ResourceNotFound"))
+}
+
+// scripted is a DynamoDB that answers as told.
+type scripted struct {
+	DynamoAPI
+	update func() (*dynamodb.UpdateItemOutput, error)
+	batch  func(*dynamodb.BatchGetItemInput) *dynamodb.BatchGetItemOutput
+	gets   int
+	getErr error
+}
+
+func (s *scripted) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return s.update()
+}
+
+func (s *scripted) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	return s.batch(in), nil
+}
+
+func (s *scripted) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	s.gets++
+	if !*in.ConsistentRead {
+		return nil, errors.New("an authority must be asked consistently")
+	}
+	return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{"st": text("O"), "g": number(4)}}, s.getErr
+}
+
+func TestLoserLearnsTheWinner(t *testing.T) {
+	item := map[string]types.AttributeValue{"st": text("H"), "g": number(3), "lo": text("other")}
+	tests := []struct {
+		name   string
+		item   map[string]types.AttributeValue
+		getErr error
+		want   Record
+		gets   int
+		err    error
+	}{
+		{"from the failed condition", item, nil, Record{State: HalfOpen, Gen: 3, Holder: "other"}, 0, nil},
+		{"by a consistent read", nil, nil, Record{State: Open, Gen: 4}, 1, nil},
+		{"not at all", nil, errors.New("cut"), Record{}, 1, errLost},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			api := &scripted{getErr: tc.getErr, update: func() (*dynamodb.UpdateItemOutput, error) {
+				return nil, &types.ConditionalCheckFailedException{Item: tc.item}
+			}}
+			r, applied, err := NewDynamo(api, "t", "").Update(t.Context(), model, Change{Op: Acquire, Gen: 3, Holder: "mine"})
+			require.ErrorIs(t, err, tc.err)
+			require.False(t, applied)
+			require.Equal(t, tc.want, r)
+			require.Equal(t, tc.gets, api.gets)
+		})
+	}
+}
+
+// Somebody else was faster, and nobody can say who: no trial of our own beside his.
+func TestUnknownWinnerMeansNoTrial(t *testing.T) {
+	item := map[string]types.AttributeValue{"pk": text("brk#default#" + model), "st": text("O"), "g": number(1), "ou": number(5)}
+	api := &scripted{
+		getErr: errors.New("cut"),
+		update: func() (*dynamodb.UpdateItemOutput, error) { return nil, &types.ConditionalCheckFailedException{} },
+		batch: func(in *dynamodb.BatchGetItemInput) *dynamodb.BatchGetItemOutput {
+			return &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{"t": {item}}}
+		},
+	}
+	g := gateOn(t, Settings{}, NewDynamo(api, "t", ""))
+	g.Warm(t.Context(), model, "model-b")
+	refused(t, g)
+}
+
+func TestUnprocessedKeysAreUnknown(t *testing.T) {
+	api := &scripted{batch: func(in *dynamodb.BatchGetItemInput) *dynamodb.BatchGetItemOutput {
+		return &dynamodb.BatchGetItemOutput{UnprocessedKeys: map[string]types.KeysAndAttributes{
+			"t": {Keys: in.RequestItems["t"].Keys[1:]},
+		}}
+	}}
+	got, err := NewDynamo(api, "t", "").Load(t.Context(), "a", "b", "c")
+	require.NoError(t, err)
+	require.Equal(t, map[string]Record{"a": {}}, got)
+}
+
+func TestItemsOfAnotherShape(t *testing.T) {
+	require.Equal(t, Record{}, parse(nil))
+	require.Equal(t, Record{}, parse(map[string]types.AttributeValue{
+		"st": text("??"), "g": text("7"), "ou": &types.AttributeValueMemberN{Value: "1.5e3"}, "lo": number(1),
+	}))
+}
+
+// The client asks once more after a lost connection, at once, and never when throttled.
+func TestClientRetries(t *testing.T) {
+	fault := func(code string) func(http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.Copy(w, bytes.NewBufferString(`{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`"}`))
+		}
+	}
+	tests := []struct {
+		name   string
+		answer func(http.ResponseWriter)
+		calls  int64
+	}{
+		{"connection lost", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 2},
+		{"server error", func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, 2},
+		{"throttled", fault("ThrottlingException"), 1},
+		{"capacity", fault("ProvisionedThroughputExceededException"), 1},
+		{"refused", fault("ValidationException"), 1},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			var calls atomic.Int64
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				calls.Add(1)
+				tc.answer(w)
+			}))
+			defer srv.Close()
+			cfg := aws.Config{
+				Region: "us-east-1", RetryMaxAttempts: 7,
+				Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+			}
+			client := NewClient(cfg, func(o *dynamodb.Options) { o.BaseEndpoint = &srv.URL })
+			_, err := NewDynamo(client, "t", "").Load(t.Context(), model)
+			require.Error(t, err)
+			require.Equal(t, tc.calls, calls.Load())
+		})
+	}
+}
