@@ -142,9 +142,9 @@ func trigger(e config.Entry) string {
 // rest shows who may call and the last two tiers.
 func (p picture) rest() {
 	c := p.c
-	callers := fmt.Sprintf("%d keys", len(c.Auth.Keys))
+	callers := fmt.Sprintf("keys: %d", len(c.Auth.Keys))
 	if c.Auth.Anonymous {
-		callers += ", and anonymous callers"
+		callers += "; anyone without a key, as tenant anonymous"
 	}
 	fmt.Fprintf(p.out, "\nCallers    %s\n", callers)
 	fmt.Fprintf(p.out, "Budget     %s, of which %s are kept for cache and message\n", c.Budget.Total, c.Budget.Reserve)

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/config"
+)
+
+func TestCheckPicture(t *testing.T) {
+	const golden = "testdata/check.golden"
+	status, stdout, stderr := call(t, []string{"check", "--config", "testdata/check.yaml"})
+	require.Equal(t, exitOK, status, stderr)
+	require.Empty(t, stderr)
+	require.NotContains(t, stdout, "CANARY")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(stdout), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), stdout)
+}
+
+func TestCheckOfTheEmbeddedConfiguration(t *testing.T) {
+	status, stdout, stderr := call(t, []string{"check"}, "OPENAI_API_KEY=sk-CANARY")
+	require.Equal(t, exitOK, status)
+	require.Empty(t, stderr)
+	require.Contains(t, stdout, "embedded holdfast.yaml is right")
+	require.Contains(t, stdout, "demo-primary")
+	require.Contains(t, stdout, "SILICONFLOW_API_KEY is not set")
+	require.NotContains(t, stdout, "OPENAI_API_KEY is not set")
+	require.NotContains(t, stdout, "CANARY")
+}
+
+func TestTriggersInWords(t *testing.T) {
+	yes, no, two := true, false, 2
+	for _, tt := range []struct {
+		name string
+		e    config.Entry
+		want string
+	}{
+		{"nothing said", config.Entry{}, "on any failure"},
+		{"timeout", config.Entry{OnTimeout: &yes}, "on a timeout"},
+		{"no timeout", config.Entry{OnTimeout: &no}, "on any status"},
+		{"no statuses", config.Entry{OnStatus: []int{}}, "on any status"},
+		{"no timeout, no statuses", config.Entry{OnTimeout: &no, OnStatus: []int{}}, "on any status"},
+		{"timeout, no statuses", config.Entry{OnTimeout: &yes, OnStatus: []int{}}, "on a timeout or any status"},
+		{"statuses", config.Entry{OnStatus: []int{500, 502}}, "on status 500, 502"},
+		{"no timeout, statuses", config.Entry{OnTimeout: &no, OnStatus: []int{500}}, "on status 500"},
+		{"timeout, statuses", config.Entry{OnTimeout: &yes, OnStatus: []int{500}, MaxRetries: &two}, "on a timeout or status 500, retries: 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, trigger(tt.e))
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// served is a running `holdfast serve`.
+type served struct {
+	url    string
+	stop   context.CancelFunc
+	status chan int
+	stderr *safeBuffer
+}
+
+// safeBuffer is a buffer that a server may write while a test reads.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+var address = regexp.MustCompile(`http://[0-9.:]+`)
+
+// start runs serve until it says where it listens.
+func start(t *testing.T, args ...string) *served {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	out, announced := io.Pipe()
+	s := &served{stop: stop, status: make(chan int, 1), stderr: &safeBuffer{}}
+	env := environment{announced, s.stderr, func(string) (string, bool) { return "", false }}
+	go func() {
+		s.status <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), env)
+		announced.Close()
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err, s.stderr)
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	s.url = address.FindString(line)
+	require.NotEmpty(t, s.url, line)
+	return s
+}
+
+func (s *served) post(t *testing.T, body string) *http.Response {
+	t.Helper()
+	res, err := http.Post(s.url+"/v1/chat/completions", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+const (
+	hi       = `{"messages":[{"role":"user","content":"hi"}]}`
+	hiStream = `{"messages":[{"role":"user","content":"hi"}],"stream":true}`
+)
+
+func TestServeWithoutAnything(t *testing.T) {
+	s := start(t)
+	res, err := http.Get(s.url + "/healthz")
+	require.NoError(t, err)
+	res.Body.Close()
+	require.Equal(t, http.StatusOK, res.StatusCode)
+
+	res = s.post(t, hi)
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	var answer struct {
+		Holdfast struct{ Tier, Candidate string }
+	}
+	require.NoError(t, json.NewDecoder(res.Body).Decode(&answer))
+	require.Equal(t, "model", answer.Holdfast.Tier)
+	require.Equal(t, "demo-primary", answer.Holdfast.Candidate)
+
+	s.stop()
+	require.Equal(t, exitOK, <-s.status)
+	_, err = net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.Error(t, err, "nobody listens any more")
+}
+
+func TestServeLetsAStreamEnd(t *testing.T) {
+	s := start(t, "--config", file(t, `
+auth: {anonymous: true}
+candidates: [{id: slow, provider: script, model: "first=1ms,gap=20ms,text=one two three four five six seven eight nine ten"}]
+`))
+	body := bufio.NewReader(s.post(t, hiStream).Body)
+	first, err := body.ReadString('\n')
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(first, "data: "), first)
+
+	s.stop() // in the middle of the answer
+	rest, err := io.ReadAll(body)
+	require.NoError(t, err)
+	require.Contains(t, string(rest), "ten")
+	require.True(t, strings.HasSuffix(strings.TrimSpace(string(rest)), "data: [DONE]"), "%s", rest)
+	require.Equal(t, exitOK, <-s.status)
+	require.Contains(t, s.stderr.String(), "running answers may end")
+}
+
+func TestServeAtAPortThatIsTaken(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	status, stdout, stderr := call(t, []string{"serve", "--listen", taken.Addr().String()})
+	require.Equal(t, exitFailed, status)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "address already in use")
+}
+
+func TestServeWithKeys(t *testing.T) {
+	const hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08" // of the key "test"
+	s := start(t, "--keys", "team-a:"+hash, "--config", file(t, "candidates: [{id: a, provider: script, model: echo}]\n"))
+	require.Equal(t, http.StatusUnauthorized, s.post(t, hi).StatusCode)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/chat/completions", strings.NewReader(hi))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer test")
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	res.Body.Close()
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	s.stop()
+	require.Equal(t, exitOK, <-s.status)
+}
+
+func TestServeWarns(t *testing.T) {
+	s := start(t, "--config", file(t, "candidates: [{id: a, provider: script, model: echo}]\n"))
+	require.Contains(t, s.stderr.String(), "nobody may call")
+	require.Contains(t, s.stderr.String(), `"level":"WARN"`)
+	s.stop()
+	require.Equal(t, exitOK, <-s.status)
+}
+
+func TestLoopback(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1:8080": true, "127.1.2.3:80": true, "localhost:1": true, "[::1]:80": true,
+		":8080": false, "0.0.0.0:80": false, "[::]:80": false, "10.0.0.1:80": false, "example.com:80": false, "8080": false,
+	} {
+		require.Equal(t, want, loopback(address), address)
+	}
+}
