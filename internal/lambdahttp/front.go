@@ -63,10 +63,13 @@ func (f *front) refuse(w http.ResponseWriter, err error) {
 }
 
 func newInvocation(w http.ResponseWriter, r *http.Request) (*invocation, error) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(slowCaller))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {
 		return nil, err
 	}
+	_ = rc.SetReadDeadline(time.Time{}) // it would end the request's context later on
 	id := uuid.New()
 	inv := &invocation{id: id.String(), trace: traceID(id), w: w, answered: make(chan struct{}), completed: make(chan struct{})}
 	inv.event, err = inv.payload(r, body)

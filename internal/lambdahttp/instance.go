@@ -124,7 +124,7 @@ func (i *instance) watch(ctx context.Context) error {
 
 // stop lets the current invocation end, then asks the process to, then makes it.
 func (i *instance) stop(exited <-chan error) error {
-	ask := time.NewTimer(drainLimit)
+	ask := time.NewTimer(finishLimit)
 	defer ask.Stop()
 	select {
 	case err := <-exited:

@@ -15,7 +15,7 @@ import (
 const (
 	maxPrelude = 256 << 10
 	chunkSize  = 32 << 10
-	slowCaller = 30 * time.Second // for one chunk to leave
+	slowCaller = 30 * time.Second // for a request to come, and for one chunk of its answer to leave
 )
 
 // invocation is one request on its way through an instance. Who claims it answers the caller; from then on w is his

@@ -21,7 +21,8 @@ const (
 	startAttempts = 3                // failed starts in a row before the server gives up
 	restartAfter  = 100 * time.Millisecond
 	restartCap    = 5 * time.Second
-	drainLimit    = 10 * time.Second // for requests and work in flight when the server is told to stop
+	drainLimit    = 10 * time.Second // for requests in flight when the server is told to stop
+	finishLimit   = 6 * time.Second  // for work after their responses
 	termGrace     = 2 * time.Second  // between SIGTERM and SIGKILL; Lambda gives 0.5 s
 )
 

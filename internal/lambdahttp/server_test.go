@@ -249,7 +249,7 @@ func TestServerSurvivesFailures(t *testing.T) {
 }
 
 func TestServerKillsWhatOverruns(t *testing.T) {
-	r := start(t, "streamed", Server{Timeout: 500 * time.Millisecond})
+	r := start(t, "streamed", Server{Timeout: time.Second})
 	pid := r.echo(http.MethodGet, "/echo", nil).PID
 	status, body, err := r.get("/hang")
 	require.NoError(t, err)
