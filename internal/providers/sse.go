@@ -70,8 +70,9 @@ func (s *sseReader) next() (event, error) {
 // last gives what was left unterminated when the body ended, then the reason why it ended.
 func (s *sseReader) last() (event, error) {
 	if s.pos < s.end && s.err == io.EOF {
+		alien := s.alien
 		s.field(s.unmark(s.buf[s.pos:s.end]))
-		s.pos = s.end
+		s.pos, s.alien = s.end, alien // half a field's name is nothing strange
 	}
 	if s.ready() {
 		return s.event(true), nil
