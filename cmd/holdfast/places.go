@@ -67,7 +67,8 @@ func (p *places) named(name string) (into *string, variable, standard string) {
 
 // source is the configuration's place.
 func (p places) source(env environment) config.Source {
-	return config.Source{Location: p.config, Lookup: env.lookup}
+	keys, _ := env.lookup("HOLDFAST_KEYS") // check has no flag for it
+	return config.Source{Location: p.config, Lookup: env.lookup, MoreKeys: p.app.Keys+keys != ""}
 }
 
 // logger writes JSON, or text for people at a terminal.

@@ -130,6 +130,7 @@ func TestServeAtAPortThatIsTaken(t *testing.T) {
 func TestServeWithKeys(t *testing.T) {
 	const hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08" // of the key "test"
 	s := start(t, "--keys", "team-a:"+hash, "--config", file(t, "candidates: [{id: a, provider: script, model: echo}]\n"))
+	require.NotContains(t, s.stderr.String(), "nobody may call")
 	require.Equal(t, http.StatusUnauthorized, s.post(t, hi).StatusCode)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/chat/completions", strings.NewReader(hi))
 	require.NoError(t, err)

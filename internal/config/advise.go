@@ -7,7 +7,7 @@ import (
 
 // advise warns of what is allowed but probably not meant.
 func (d *decoder) advise(c *Config) {
-	if !c.Auth.Anonymous && len(c.Auth.Keys) == 0 {
+	if !c.Auth.Anonymous && len(c.Auth.Keys) == 0 && !d.moreKeys {
 		d.warnAt("auth", "nobody may call: there are no keys, and anonymous callers are not allowed")
 	}
 	d.adviseFirst(c, "chat.default_model", c.Chat.DefaultModel)

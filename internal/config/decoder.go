@@ -24,6 +24,7 @@ type fields map[string]reader
 type decoder struct {
 	file     string
 	lookup   func(string) (string, bool)
+	moreKeys bool                  // as in Source
 	nodes    map[string]*yaml.Node // what was given, by key path: for checks that come later
 	problems []Problem
 	warnings []Warning

@@ -20,12 +20,12 @@ func FuzzLoad(f *testing.F) {
 	for _, tt := range broken() {
 		f.Add([]byte(tt.text))
 	}
-	lookup := func(string) (string, bool) { return canary, true }
+	source := Source{Lookup: func(string) (string, bool) { return canary, true }}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 64<<10 {
 			return
 		}
-		c, warnings, err := parse("f.yaml", data, lookup)
+		c, warnings, err := source.parse("f.yaml", data)
 		require.LessOrEqual(t, len(warnings), maxProblems+1)
 		if err == nil {
 			sane(t, c)

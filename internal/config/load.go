@@ -36,6 +36,8 @@ type Source struct {
 	Location string
 	// Lookup finds environment variables; nil: the process's own.
 	Lookup func(string) (string, bool)
+	// MoreKeys says that callers' keys come from elsewhere too (HOLDFAST_KEYS): a file without any is no mistake.
+	MoreKeys bool
 }
 
 // Load reads, completes and judges a configuration. The error is [Errors] wherever the file itself is at fault or
@@ -46,7 +48,7 @@ func Load(ctx context.Context, s Source) (*Config, []Warning, error) {
 	if err != nil {
 		return nil, nil, Errors{{File: name, Reason: err.Error()}}
 	}
-	c, warnings, err := parse(name, data, s.Lookup)
+	c, warnings, err := s.parse(name, data)
 	if c != nil {
 		c.Embedded = s.Location == ""
 	}
@@ -54,11 +56,11 @@ func Load(ctx context.Context, s Source) (*Config, []Warning, error) {
 }
 
 // parse makes a configuration out of a file's bytes.
-func parse(name string, data []byte, lookup func(string) (string, bool)) (*Config, []Warning, error) {
-	if lookup == nil {
-		lookup = os.LookupEnv
+func (s Source) parse(name string, data []byte) (*Config, []Warning, error) {
+	d := &decoder{file: name, lookup: s.Lookup, moreKeys: s.MoreKeys, nodes: map[string]*yaml.Node{}}
+	if d.lookup == nil {
+		d.lookup = os.LookupEnv
 	}
-	d := &decoder{file: name, lookup: lookup, nodes: map[string]*yaml.Node{}}
 	c := defaults()
 	if root := d.document(data); root != nil {
 		d.visit(root, "", d.mapping(d.sections(c)))

@@ -26,7 +26,7 @@ func environ(pairs ...string) func(string) (string, bool) {
 
 // load parses a text as the file f.yaml.
 func load(text string, pairs ...string) (*Config, []Warning, error) {
-	return parse("f.yaml", []byte(text), environ(pairs...))
+	return Source{Lookup: environ(pairs...)}.parse("f.yaml", []byte(text))
 }
 
 func mustLoad(t *testing.T, text string, pairs ...string) *Config {
@@ -272,6 +272,12 @@ func TestWarnings(t *testing.T) {
 			require.Contains(t, strings.Join(lines, "\n"), tt.want)
 		})
 	}
+}
+
+func TestKeysFromElsewhereAreKeys(t *testing.T) {
+	_, warnings, err := Source{Lookup: environ(), MoreKeys: true}.parse("f.yaml", []byte("candidates: [{id: a, provider: ollama, model: m}]"))
+	require.NoError(t, err)
+	require.Empty(t, warnings)
 }
 
 func TestBudgetThatSuffices(t *testing.T) {
