@@ -12,18 +12,20 @@ import (
 // dashScope speaks Alibaba Model Studio's native dialect. Parameters are OpenAI's words but for a few; what it has
 // beyond them (top_k, enable_search, thinking_budget …) goes through as it came.
 type dashScope struct {
-	settings Settings
-	client   *client
+	client *client
+	base   string
+	way    string // how thinking is asked for
 	// multimodal has the models (string) that turned out to need the other path than their name suggests (bool).
 	multimodal sync.Map
 }
 
 // newDashScope makes a provider of DashScope's native dialect.
 func newDashScope(s Settings) Provider {
-	return &dashScope{settings: s, client: newClient(s, "Authorization")}
+	return &dashScope{client: newClient(s, "Authorization"), base: s.BaseURL, way: s.Thinking}
 }
 
-// Check refuses what DashScope can't be asked for: penalties by frequency, a tool that must be called, whichever.
+// Check refuses what DashScope can't be asked for: penalties by frequency, a tool that must be called, whichever, and
+// images that a private base would have to fetch.
 func (p *dashScope) Check(call Call) error {
 	if err := checkNative(call.Request); err != nil {
 		return err
@@ -35,7 +37,10 @@ func (p *dashScope) Check(call Call) error {
 	if unquote(f["tool_choice"]) == "required" {
 		return unsupported("tool_choice")
 	}
-	return nil
+	if call.Options.ImageURLs || !private(baseURL(call, p.base)) {
+		return nil
+	}
+	return checkImages(call.Request)
 }
 
 // Stream calls the model. A model that answers that its path is the other one is asked again there, and from then on.
@@ -53,7 +58,7 @@ func (p *dashScope) Stream(ctx context.Context, call Call) (Stream, error) {
 	if err != nil {
 		return nil, missed(err, hasImages(call.Request))
 	}
-	return newDashScopeStream(resp.Body, call), nil
+	return newDashScopeStream(resp.Body, call, p.client), nil
 }
 
 // wrongPath is DashScope's "url error, please check url": the model is not served at this path.
@@ -80,11 +85,8 @@ func (p *dashScope) post(ctx context.Context, call Call, multimodal bool) (*http
 		header.Set("X-DashScope-SSE", "enable")
 		header.Set("Accept", "text/event-stream")
 	}
-	base := p.settings.BaseURL
-	if call.BaseURL != "" {
-		base = call.BaseURL
-	}
-	return p.client.post(ctx, dashScopeURL(base, multimodal), p.body(call, multimodal), header, call.Connect)
+	url := dashScopeURL(baseURL(call, p.base), multimodal)
+	return p.client.post(ctx, url, p.body(call, multimodal), header, call.Connect)
 }
 
 // dashScopeURL appends the path to a base, which may be the host, end in /api/v1 as in DashScope's own clients, or
@@ -151,7 +153,7 @@ func (p *dashScope) parameters(call Call) fields {
 	delete(f, "frequency_penalty")
 	f.move("max_completion_tokens", "max_tokens")
 	f.clampTopP()
-	f.thinking(p.settings.Thinking, call.Request.Thinking)
+	f.thinking(p.way, call)
 	f.set("result_format", "message")
 	if !call.Options.NoStream {
 		f.set("incremental_output", !call.Options.Cumulative)

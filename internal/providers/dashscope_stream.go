@@ -1,8 +1,6 @@
 package providers
 
 import (
-	"bufio"
-	"bytes"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -11,37 +9,40 @@ import (
 // dashScopeReader reads DashScope's answer: server-sent events, or the one JSON body of a model that doesn't stream
 // or of an error that came too late for a status.
 type dashScopeReader struct {
-	body   *bufio.Reader
-	begun  bool
-	events *sseReader // nil for a JSON body
+	events *sseReader
+	begun  bool // the first byte was looked at
+	whole  bool // the body was one JSON document, and is read
+	some   bool // a result came
 	tools  toolIndex
 	grown  *grown // nil unless each event repeats the whole text
 }
 
-func newDashScopeStream(body io.ReadCloser, call Call) Stream {
-	r := &dashScopeReader{body: bufio.NewReader(body)}
+func newDashScopeStream(body io.ReadCloser, call Call, c *client) Stream {
+	r := &dashScopeReader{events: newSSE(body)}
 	if call.Options.Cumulative && !call.Options.NoStream {
 		r.grown = &grown{arguments: map[int]string{}}
 	}
-	return &nativeStream{body: body, read: r.next, maker: newChunkMaker(call.Model)}
+	return &nativeStream{body: body, client: c, read: r.next, maker: newChunkMaker(call.Model)}
 }
 
 func (r *dashScopeReader) next() (nativeStep, error) {
+	if r.whole {
+		return nativeStep{}, io.EOF
+	}
 	if !r.begun {
 		r.begun = true
-		if first, err := firstByte(r.body); err == nil && first == '{' {
+		switch first, err := r.events.first(); {
+		case err != nil:
+			return nativeStep{}, err
+		case first == '{':
 			return r.bodyStep()
-		} else if err == nil && first == '<' {
+		case first == '<':
 			return nativeStep{}, &Error{Kind: KindMalformed, Code: "html"}
 		}
-		r.events = newSSE(r.body)
-	}
-	if r.events == nil {
-		return nativeStep{}, io.EOF
 	}
 	ev, err := r.events.next()
 	if err != nil {
-		return nativeStep{}, err
+		return nativeStep{}, r.ending(err)
 	}
 	if string(ev.name) == "error" && (!ev.open || valid(ev.data)) {
 		return nativeStep{}, classify(ev.status, nil, ev.data)
@@ -52,12 +53,24 @@ func (r *dashScopeReader) next() (nativeStep, error) {
 	return r.step(ev.data)
 }
 
+// ending is why there are no more events. A body without a single line of SSE is not the protocol.
+func (r *dashScopeReader) ending(err error) error {
+	if err == io.EOF && r.events.alien && !r.some {
+		return undecodable(false)
+	}
+	return err
+}
+
 // bodyStep reads a body that is one JSON document. That it is whole is as good as a finish reason.
 func (r *dashScopeReader) bodyStep() (nativeStep, error) {
-	data, err := readDocument(r.body)
+	data, err := r.events.rest()
 	if err != nil {
 		return nativeStep{}, err
 	}
+	if !validObject(data) {
+		return nativeStep{}, undecodable(true)
+	}
+	r.whole = true
 	st, err := r.step(data)
 	if err == nil && st.Finish == "" {
 		st.Finish = "stop"
@@ -71,6 +84,7 @@ func (r *dashScopeReader) step(data []byte) (nativeStep, error) {
 	if code := field(data, "code"); said(code) || output == nil {
 		return nativeStep{}, dashScopeError(data, code)
 	}
+	r.some = true
 	var st nativeStep
 	st.usage = dashScopeUsage(field(data, "usage"))
 	choice, message := output, output
@@ -198,42 +212,4 @@ func increment(before *string, now string, last bool) string {
 		skip--
 	}
 	return ""
-}
-
-// firstByte is the first byte that isn't space or a byte order mark. It reads none of the others.
-func firstByte(r *bufio.Reader) (byte, error) {
-	if mark, err := r.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
-		_, _ = r.Discard(len(mark)) // they were peeked
-	}
-	for {
-		b, err := r.ReadByte()
-		if err != nil {
-			return 0, err
-		}
-		if !bytes.ContainsRune([]byte(" \t\r\n"), rune(b)) {
-			return b, r.UnreadByte()
-		}
-	}
-}
-
-// readDocument reads a body that is one JSON object. One that ends early is truncated, one above the cap malformed.
-func readDocument(r io.Reader) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxEvent+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > maxEvent:
-		return nil, tooLarge()
-	case !validObject(data):
-		return nil, undecodable(true)
-	}
-	return data, nil
-}
-
-// undecodable is what isn't JSON: broken off where nothing ended it, else not the protocol.
-func undecodable(open bool) *Error {
-	if open {
-		return &Error{Kind: KindTruncated, Err: io.ErrUnexpectedEOF}
-	}
-	return &Error{Kind: KindMalformed, Code: "undecodable"}
 }

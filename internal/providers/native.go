@@ -24,9 +24,10 @@ func (s *nativeStep) empty() bool { return s.signal() == SignalNone && s.Finish 
 
 // nativeStream makes a stream of chunks from the steps of a native dialect.
 type nativeStream struct {
-	body  io.Closer
-	read  func() (nativeStep, error) // io.EOF at the end of the body, or any *Error
-	maker *chunkMaker
+	body   io.Closer
+	client *client
+	read   func() (nativeStep, error) // io.EOF at the end of the body, or any *Error
+	maker  *chunkMaker
 	progress
 	called bool   // a tool
 	usage  *usage // not told yet
@@ -37,9 +38,11 @@ type nativeStream struct {
 func (s *nativeStream) Next() (Chunk, error) {
 	for s.ended == nil {
 		st, err := s.read()
-		s.ended = err
 		if st.usage != nil {
 			s.usage = st.usage
+		}
+		if err != nil {
+			s.ended = s.client.scrub(err)
 		}
 		if err != nil || s.finish != "" || st.empty() && s.maker.begun {
 			continue
@@ -109,7 +112,7 @@ func (t *toolIndex) of(piece toolKey) (index int, fresh bool) {
 // fields are the members of a request.
 type fields map[string]json.RawMessage
 
-// fieldsOf decodes the top of a request; null is as good as absent.
+// fieldsOf decodes the top of an object; null is as good as absent.
 func fieldsOf(raw []byte) fields {
 	f := fields{}
 	for w := walk(raw); ; {
@@ -118,7 +121,7 @@ func fieldsOf(raw []byte) fields {
 			return f
 		}
 		if value = present(value); value != nil {
-			f[unquote(append(append([]byte{'"'}, key...), '"'))] = value
+			f[decodeKey(key)] = value
 		}
 	}
 }
@@ -153,30 +156,34 @@ func unsupported(param string) *Error {
 
 // strip takes off what has no place in a native request: what travels elsewhere, what checkNative found to say
 // nothing, hints that say nothing of the answer (who asks, how it is delivered, stored or billed), and what is held
-// back (the contract's list) unless it is allowed.
+// back unless it is allowed. A server that reads keys in any case would take STREAM for stream: such a key goes too,
+// and no dialect has one with capitals.
 func (f fields) strip(allow []string) {
-	for _, name := range []string{
-		"model", "messages", "stream", "modalities", "functions", "function_call", "logit_bias",
-		"stream_options", "user", "store", "metadata", "safety_identifier", "prediction", "prompt_cache_key",
-		"prompt_cache_retention", "prompt_cache_options", "moderation", "n",
-	} {
-		delete(f, name)
-	}
-	for _, name := range []string{
-		"models", "provider", "route", "transforms", "plugins", "data_sources", "service_tier", "priority", "chat_template",
-	} {
-		if !slices.Contains(allow, name) {
+	for name := range f {
+		if fold(name) != name || !carried(name) || slices.Contains(heldBack, name) && !slices.Contains(allow, name) {
 			delete(f, name)
 		}
 	}
 }
 
+// carried says whether a field has a place in a native request.
+func carried(name string) bool {
+	switch name {
+	case "model", "messages", "stream", "modalities", "functions", "function_call", "logit_bias", "n",
+		"stream_options", "user", "store", "metadata", "safety_identifier", "prediction", "moderation",
+		"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options":
+		return false
+	}
+	return true
+}
+
 // thinking words the wish for deep thinking as the provider takes it; enable_thinking where nothing else is set.
-func (f fields) thinking(way string, t Thinking) {
+func (f fields) thinking(way string, call Call) {
+	t := call.Request.Thinking
 	delete(f, "enable_thinking")
 	delete(f, "reasoning_effort")
 	switch {
-	case t.Mode == ThinkingUnset || way == ThinkingByNone:
+	case t.Mode == ThinkingUnset || way == ThinkingByNone || call.Options.NoThinking:
 	case way != ThinkingByEffort:
 		f.set("enable_thinking", t.Mode == ThinkingOn)
 	case t.Effort != "":
@@ -291,4 +298,12 @@ func spoken(m Message, raw []byte) string {
 		}
 	}
 	return unquote(field(raw, "refusal"))
+}
+
+// undecodable is what isn't JSON: truncated where nothing ended it, else not the protocol.
+func undecodable(open bool) *Error {
+	if open {
+		return &Error{Kind: KindTruncated, Err: io.ErrUnexpectedEOF}
+	}
+	return &Error{Kind: KindMalformed, Code: "undecodable"}
 }

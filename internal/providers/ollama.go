@@ -12,13 +12,14 @@ import (
 // ollama speaks Ollama's native dialect, POST {base}/api/chat. Fields that OpenAI doesn't have (keep_alive, options …)
 // go through as they came.
 type ollama struct {
-	settings Settings
-	client   *client
+	client *client
+	base   string
+	way    string // how thinking is asked for
 }
 
 // newOllama makes a provider of Ollama's native dialect.
 func newOllama(s Settings) Provider {
-	return &ollama{settings: s, client: newClient(s, "Authorization")}
+	return &ollama{client: newClient(s, "Authorization"), base: s.BaseURL, way: s.Thinking}
 }
 
 // Check refuses what Ollama can't be asked for: images it would have to fetch, a tool that must or may not be called
@@ -71,16 +72,12 @@ func (p *ollama) Stream(ctx context.Context, call Call) (Stream, error) {
 	if err := p.Check(call); err != nil {
 		return nil, err
 	}
-	base := p.settings.BaseURL
-	if call.BaseURL != "" {
-		base = call.BaseURL
-	}
-	url := strings.TrimSuffix(strings.TrimRight(base, "/"), "/api") + "/api/chat"
+	url := strings.TrimSuffix(strings.TrimRight(baseURL(call, p.base), "/"), "/api") + "/api/chat"
 	resp, err := p.client.post(ctx, url, p.body(call), nil, call.Connect)
 	if err != nil {
 		return nil, err
 	}
-	return newOllamaStream(resp.Body, call.Model), nil
+	return newOllamaStream(resp.Body, call.Model, p.client), nil
 }
 
 func (p *ollama) body(call Call) []byte {
@@ -94,7 +91,7 @@ func (p *ollama) body(call Call) []byte {
 	delete(f, "tool_choice")
 	f.ollamaOptions()
 	f.ollamaFormat()
-	f.ollamaThink(p.settings.Thinking, call.Request.Thinking)
+	f.ollamaThink(p.way, call)
 	f.set("model", call.Model)
 	f.set("messages", ollamaMessages(call.Request))
 	f.set("stream", !call.Options.NoStream)
@@ -141,11 +138,12 @@ func (f fields) ollamaFormat() {
 }
 
 // ollamaThink sets think: a level where the caller gave one that Ollama has, else whether.
-func (f fields) ollamaThink(way string, t Thinking) {
+func (f fields) ollamaThink(way string, call Call) {
+	t := call.Request.Thinking
 	delete(f, "enable_thinking")
 	delete(f, "reasoning_effort")
 	switch {
-	case t.Mode == ThinkingUnset || way == ThinkingByNone:
+	case t.Mode == ThinkingUnset || way == ThinkingByNone || call.Options.NoThinking:
 	case t.Mode == ThinkingOff:
 		f.set("think", false)
 	case t.Effort == "low" || t.Effort == "minimal":
@@ -208,9 +206,9 @@ func ollamaMessages(r *Request) []ollamaMessage {
 	return out
 }
 
-func newOllamaStream(body io.ReadCloser, model string) Stream {
+func newOllamaStream(body io.ReadCloser, model string, c *client) Stream {
 	r := &ollamaReader{lines: newNDJSON(body)}
-	return &nativeStream{body: body, read: r.next, maker: newChunkMaker(model)}
+	return &nativeStream{body: body, client: c, read: r.next, maker: newChunkMaker(model)}
 }
 
 // ollamaReader reads Ollama's answer, line by line: of /api/chat, or of /api/generate, which servers that imitate
