@@ -181,13 +181,13 @@ func isHan(r rune) bool { return unicode.Is(unicode.Han, r) }
 func trimPhrases(tokens []string, leading, trailing [][]string) []string {
 	for {
 		before := len(tokens)
+		for len(tokens) > 0 && tokens[len(tokens)-1] == pause {
+			tokens = tokens[:len(tokens)-1]
+		}
 		for _, p := range leading {
 			if len(tokens) > len(p) && slices.Equal(tokens[:len(p)], p) {
 				tokens = tokens[len(p):]
 			}
-		}
-		for len(tokens) > 0 && tokens[len(tokens)-1] == pause {
-			tokens = tokens[:len(tokens)-1]
 		}
 		for _, p := range trailing {
 			if len(tokens) > len(p) && slices.Equal(tokens[len(tokens)-len(p):], p) {

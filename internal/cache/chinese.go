@@ -151,6 +151,7 @@ func isAsk(token string) bool {
 type chineseRules struct {
 	leading, trailing  [][]string
 	replaced           map[string][]string
+	first              map[string]bool // the first characters of what is replaced
 	longest            int
 	particles, binding map[string]bool
 	afterPlease        map[string]bool
@@ -158,6 +159,9 @@ type chineseRules struct {
 
 // match gives the length of the longest phrase at the start of tokens, 0 for none, and what it becomes.
 func (w *chineseRules) match(tokens []string) (int, []string) {
+	if !w.first[tokens[0]] {
+		return 0, nil
+	}
 	for n := min(w.longest, len(tokens)); n > 0; n-- {
 		if to, ok := w.replaced[strings.Join(tokens[:n], "")]; ok {
 			return n, to
@@ -175,6 +179,7 @@ var chineseWords = sync.OnceValue(func() *chineseRules {
 		trailing: characters(",谢谢", ",谢谢你", ",谢谢您", ",谢谢了", ",谢谢啦", ",谢谢大家", ",多谢", ",多谢了", ",感谢", ",非常感谢", ",拜托",
 			",拜托了"),
 		replaced:  map[string][]string{},
+		first:     map[string]bool{},
 		particles: set("了 呢 啊 呀 哦 噢 喔 啦 嘞 哟 诶 欸"),
 		// 请 is part of these: 请假, 请客.
 		afterPlease: set("假 客 求 帖 柬 愿 战 教 安 示 神 缨 辞 罪 命"),
@@ -216,6 +221,8 @@ func askWords() map[rune][]string {
 
 func (w *chineseRules) add(word, to string) {
 	w.replaced[word] = characters(to)[0]
+	r, _ := utf8.DecodeRuneInString(word)
+	w.first[string(r)] = true
 	w.longest = max(w.longest, utf8.RuneCountInString(word))
 }
 

@@ -101,7 +101,7 @@ func (w *englishRules) emphasis(tokens []string, i int) bool {
 }
 
 var englishWords = sync.OnceValue(func() *englishRules {
-	return &englishRules{
+	w := &englishRules{
 		leading: phrases("please", "kindly", "hi ,", "hello ,", "hey ,", "hi there ,", "hello there ,", "excuse me ,", "quick question ,", ",",
 			"can you please", "could you please", "would you please", "will you please",
 			"please tell me", "can you tell me", "could you tell me", "can you please tell me", "could you please tell me",
@@ -122,6 +122,9 @@ var englishWords = sync.OnceValue(func() *englishRules {
 		yesNo:        set("is are am was were do does did can could will would should has have"),
 		beforePlease: set("say saying said word spell write pronounce of to and or with mean means is not will can"),
 	}
+	sortLongest(w.leading)
+	sortLongest(w.trailing)
+	return w
 })
 
 func contractions() map[string][]string {

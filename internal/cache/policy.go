@@ -2,6 +2,7 @@ package cache
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -42,40 +43,68 @@ func storableText(text string) bool {
 
 // sensitive says whether a text looks as if it held a secret or personal data. It rather errs than keeps one.
 func sensitive(text string) bool {
+	if longToken(text) || cardNumber(text) || wordLists().personal.in(plain(text)) {
+		return true
+	}
+	lower, digits := strings.ToLower(text), longestNumber(text)
 	for _, p := range secretPatterns() {
-		if p.MatchString(text) {
+		if digits >= p.digits && (len(p.needs) == 0 || slices.ContainsFunc(p.needs, func(s string) bool { return strings.Contains(lower, s) })) &&
+			p.MatchString(text) {
 			return true
 		}
 	}
-	return wordLists().personal.in(plain(text)) || longToken(text) || cardNumber(text)
+	return false
 }
 
-var secretPatterns = sync.OnceValue(func() []*regexp.Regexp {
-	patterns := []string{
-		`-----BEGIN [A-Z ]*PRIVATE KEY`,
-		`\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`,
-		`\b(?:AKIA|ASIA|LTAI|AKID)[A-Za-z0-9]{12,}`,
-		`\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|hf_|AIza|dop_v1_|npm_)[A-Za-z0-9_-]{16,}`,
-		`\beyJ[A-Za-z0-9_-]+\.eyJ`,
-		`(?i)\bbearer\s+[a-z0-9._~+/-]{16,}`,
-		`\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s:/@]+:[^\s/@]+@`,
-		`(?i)(?:password|passwd|passcode|\bpwd|\bpin|secret|token|api[ _-]?key|密码|口令|密钥|验证码)["']?\s*(?:is|was|[:=：]|是|为)\s*["']?[^\s"']*\d[^\s"']*`,
-		`[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+\.[A-Za-z]{2,}`,
-		`(?:^|\D)1[3-9]\d[ -]?\d{4}[ -]?\d{4}(?:\D|$)`,
-		`\+\d{1,3}[ .-]?\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,4}`,
-		`(?:^|[^\d.])\(?[2-9]\d{2}\)?[ .-]\d{3}[ .-]\d{4}(?:\D|$)`,
-		`(?:^|\D)0\d{2,3}[ -]\d{7,8}(?:\D|$)`,
-		`(?:^|\D)\d{3}-\d{2}-\d{4}(?:\D|$)`,
-		`(?:^|\D)[1-9]\d{5}(?:18|19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dXx](?:[^\dA-Za-z]|$)`,
-		`\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b`,
-		`\b[EG]\d{8}\b`,
+// secretPattern is a pattern that needs not be tried on a text without one of some strings, in lower case, or
+// without a number of so many digits: trying is slow.
+type secretPattern struct {
+	*regexp.Regexp
+	needs  []string
+	digits int
+}
+
+var secretPatterns = sync.OnceValue(func() []secretPattern {
+	var out []secretPattern
+	add := func(digits int, needs, pattern string) {
+		out = append(out, secretPattern{regexp.MustCompile(pattern), strings.Fields(needs), digits})
 	}
-	out := make([]*regexp.Regexp, len(patterns))
-	for i, p := range patterns {
-		out[i] = regexp.MustCompile(p)
-	}
+	add(0, "-----begin", `-----BEGIN [A-Z ]*PRIVATE KEY`)
+	add(0, "sk- pk- rk- sk_ pk_ rk_", `\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`)
+	add(0, "akia asia ltai akid", `\b(?:AKIA|ASIA|LTAI|AKID)[A-Za-z0-9]{12,}`)
+	add(0, "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox hf_ aiza dop_v1_ npm_",
+		`\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|hf_|AIza|dop_v1_|npm_)[A-Za-z0-9_-]{16,}`)
+	add(0, "eyj", `\beyJ[A-Za-z0-9_-]+\.eyJ`)
+	add(0, "bearer", `(?i)\bbearer\s+[a-z0-9._~+/-]{16,}`)
+	add(0, "://", `\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s:/@]+:[^\s/@]+@`)
+	add(0, "pass pwd pin secret token key 密码 口令 密钥 验证码",
+		`(?i)(?:password|passwd|passcode|\bpwd|\bpin|secret|token|api[ _-]?key|密码|口令|密钥|验证码)["']?\s*(?:is|was|[:=：]|是|为)\s*["']?[^\s"']*\d`)
+	add(0, "@", `[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+\.[A-Za-z]{2,}`)
+	add(11, "", `(?:^|\D)1[3-9]\d[ -]?\d{4}[ -]?\d{4}(?:\D|$)`)
+	add(7, "+", `\+\d{1,3}[ .-]?\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,4}`)
+	add(10, "", `(?:^|[^\d.])\(?[2-9]\d{2}\)?[ .-]\d{3}[ .-]\d{4}(?:\D|$)`)
+	add(10, "", `(?:^|\D)0\d{2,3}[ -]\d{7,8}(?:\D|$)`)
+	add(9, "", `(?:^|\D)\d{3}-\d{2}-\d{4}(?:\D|$)`)
+	add(17, "", `(?:^|\D)[1-9]\d{5}(?:18|19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dXx](?:[^\dA-Za-z]|$)`)
+	add(4, "", `\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b`)
+	add(8, "", `\b[EG]\d{8}\b`)
 	return out
 })
+
+// longestNumber counts the digits of the longest number, with whatever may group them.
+func longestNumber(text string) int {
+	longest, n := 0, 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case '0' <= c && c <= '9':
+			n++
+			longest = max(longest, n)
+		case !strings.ContainsRune(" -.()", rune(c)):
+			n = 0
+		}
+	}
+	return longest
+}
 
 // longToken finds what only machines write: 32 letters and digits, or more, in one run.
 func longToken(text string) bool {

@@ -59,7 +59,7 @@ func (c *Cache) Lookup(ctx context.Context, q Question) (Hit, bool, error) {
 
 // similar looks for a question that is so alike that no gate holds it back. In doubt it finds none.
 func (c *Cache) similar(ctx context.Context, k key, text string) (Hit, bool, error) {
-	least, ok := thresholds(c.embedder.ID(), k.form.lang)
+	least, ok := c.least(k.form.lang)
 	if !k.similar || !ok {
 		return Hit{}, false, nil
 	}
@@ -78,23 +78,20 @@ func (c *Cache) similar(ctx context.Context, k key, text string) (Hit, bool, err
 			return Hit{}, false, err
 		}
 		similarity := cosine(v.Values, stored.Values)
-		if v.Unknown == stored.Unknown && c.accepts(least, similarity, k.form, canonical(e.Question)) {
+		if similarity >= least && v.Unknown == stored.Unknown && blockedBy(k.form, canonical(e.Question)) == "" {
 			return hitOf(e, ruleSimilar, similarity), true, nil
 		}
 	}
 	return Hit{}, false, nil
 }
 
-// accepts judges a pair of forms by its similarity and the gates. Where the answer isn't labelled as that to a
-// similar question, no word may have been exchanged for another either.
-func (c *Cache) accepts(least threshold, similarity float64, asked, stored form) bool {
-	if similarity < least.similar || blockedBy(asked, stored) != "" {
-		return false
-	}
+// least is the similarity from which a question of a language may be the same; false: none is enough.
+func (c *Cache) least(lang string) (float64, bool) {
+	t, ok := thresholds(c.embedder.ID(), lang)
 	if c.settings.Accept == acceptSimilar {
-		return true
+		return t.similar, ok
 	}
-	return similarity >= least.strict && !exchanged(asked, stored)
+	return t.strict, ok
 }
 
 // Store implements [Service].
@@ -104,7 +101,7 @@ func (c *Cache) Store(ctx context.Context, q Question, answer string) error {
 	}
 	k := keyOf(c.settings, q)
 	e := Entry{Scope: k.scope, Exact: k.exact, Canonical: k.canonical, Answer: answer, TTL: jitter(c.settings.TTL)}
-	if _, ok := thresholds(c.embedder.ID(), k.form.lang); ok && k.similar {
+	if _, ok := c.least(k.form.lang); ok && k.similar {
 		v, err := c.embed(ctx, q.Text)
 		if err != nil {
 			c.log.WarnContext(ctx, "cache entry without a vector", "error", err)

@@ -1,0 +1,54 @@
+package cache
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMemoryConforms(t *testing.T) {
+	conformance(t, func(*testing.T) Store { return NewMemory(0) })
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	m := NewMemory(3)
+	for i := range 3 {
+		put(t, m, entry("a", fmt.Sprint(i), fmt.Sprint(i)))
+	}
+	_, ok := find(t, m, entry("a", "0", ""))
+	require.True(t, ok)
+	put(t, m, entry("b", "3", "3"))
+	for i, want := range []bool{true, false, true} {
+		_, ok := find(t, m, entry("a", fmt.Sprint(i), fmt.Sprint(i)))
+		require.Equal(t, want, ok, "what was used least lately goes first: %d", i)
+	}
+	require.Len(t, m.exact, 3)
+	require.Len(t, m.canonical, 3)
+	require.Equal(t, 3, m.used.Len())
+}
+
+func TestMemoryForgetsWholeScopes(t *testing.T) {
+	m := NewMemory(1)
+	put(t, m, entry("a", "1", "1"), entry("b", "2", "2"))
+	require.Len(t, m.scopes, 1)
+}
+
+func TestMemoryAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, e := NewMemory(0), entry("a", "what?", "what")
+		require.NoError(t, m.Put(context.Background(), e))
+		time.Sleep(time.Minute) // virtual
+		got, ok, err := m.Find(context.Background(), e.Scope, e.Exact, e.Canonical)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, time.Minute, got.Age)
+		time.Sleep(time.Hour)
+		_, ok, _ = m.Find(context.Background(), e.Scope, e.Exact, e.Canonical)
+		require.False(t, ok)
+		require.Zero(t, m.used.Len(), "found too old, it is gone")
+	})
+}

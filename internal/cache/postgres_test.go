@@ -1,0 +1,219 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/migrations"
+)
+
+// database makes a database with the schema, and drops it after the test.
+func database(t testing.TB) string {
+	where := emptyDatabase(t)
+	_, err := migrations.Apply(context.Background(), where)
+	require.NoError(t, err)
+	return where
+}
+
+func emptyDatabase(t testing.TB) string {
+	base := os.Getenv("HOLDFAST_TEST_DATABASE_URL")
+	if base == "" {
+		if os.Getenv("HOLDFAST_TEST_REQUIRE_PARTS") == "1" {
+			t.Fatal("HOLDFAST_TEST_DATABASE_URL is not set")
+		}
+		t.Skip("needs a Postgres with pgvector: set HOLDFAST_TEST_DATABASE_URL")
+	}
+	var suffix [6]byte
+	_, _ = rand.Read(suffix[:])
+	name := "cache_test_" + hex.EncodeToString(suffix[:])
+	execute(t, base, "create database "+name)
+	t.Cleanup(func() { execute(t, base, "drop database "+name+" with (force)") })
+	u, err := url.Parse(base)
+	require.NoError(t, err)
+	u.Path = "/" + name
+	return u.String()
+}
+
+func execute(t testing.TB, databaseURL, statement string) {
+	conn, err := pgx.Connect(context.Background(), databaseURL)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), statement)
+	require.NoError(t, err)
+}
+
+func openPostgres(t testing.TB, databaseURL string) *Postgres {
+	p, err := NewPostgres(databaseURL, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestPostgresConforms(t *testing.T) {
+	where := database(t)
+	conformance(t, func(t *testing.T) Store {
+		execute(t, where, "truncate cache_entry")
+		return openPostgres(t, where)
+	})
+}
+
+func TestPostgresIsSharedByProcesses(t *testing.T) {
+	where := database(t)
+	a, b, e := openPostgres(t, where), openPostgres(t, where), entry("a", "what?", "what")
+	put(t, a, e)
+	got, ok := find(t, b, e)
+	require.True(t, ok)
+	require.Equal(t, e.Answer, got.Answer)
+	e.Answer = "newer"
+	put(t, b, e)
+	got, _ = find(t, a, e)
+	require.Equal(t, "newer", got.Answer, "another process replaces")
+}
+
+// A connection that the server closed while the function was frozen is replaced within the same call.
+func TestPostgresReplacesADeadConnection(t *testing.T) {
+	where := database(t)
+	p, e := openPostgres(t, where), entry("a", "what?", "what")
+	put(t, p, e)
+	execute(t, where, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()")
+	_, ok := find(t, p, e)
+	require.True(t, ok)
+}
+
+// The plan stays one for the scope at hand, and prepared statements, which a pooler can't carry, are not used.
+func TestPostgresPreparesNothing(t *testing.T) {
+	p := openPostgres(t, database(t))
+	for range 12 {
+		_, err := p.Near(t.Context(), Near{Scope: hashOf("scope"), Embedder: "x", Vector: []float32{1}, Limit: 5})
+		require.NoError(t, err)
+	}
+	pool, err := p.open()
+	require.NoError(t, err)
+	var prepared int
+	require.NoError(t, pool.QueryRow(t.Context(), "select count(*) from pg_prepared_statements").Scan(&prepared))
+	require.Zero(t, prepared)
+	require.LessOrEqual(t, pool.Stat().TotalConns(), int32(connections))
+}
+
+// An away store costs one wait, then nothing for a while; nothing of the URL or of a question is told.
+func TestPostgresAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		url  func(*testing.T) string
+		says string
+	}{
+		"refused":      {refusing, "connection refused"},
+		"silent":       {silent, "deadline exceeded"},
+		"not migrated": {func(t *testing.T) string { return emptyDatabase(t) }, "SQLSTATE 42P01"},
+		"no such role": {noSuchRole, "SQLSTATE 28"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged bytes.Buffer
+			p, err := NewPostgres(c.url(t), slog.New(slog.NewTextHandler(&logged, nil)))
+			require.NoError(t, err)
+			defer p.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			e := entry("a", "my question", "")
+			_, _, err = p.Find(ctx, e.Scope, e.Exact, e.Canonical)
+			require.ErrorContains(t, err, c.says)
+			_, _, err = p.Find(t.Context(), e.Scope, e.Exact, e.Canonical)
+			require.ErrorIs(t, err, ErrAway)
+			require.Equal(t, 1, strings.Count(logged.String(), "cache store is away"))
+			for _, secret := range []string{"s3cret", "my question"} {
+				require.NotContains(t, logged.String()+err.Error(), secret)
+			}
+		})
+	}
+}
+
+func refusing(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return "postgres://user:s3cret@" + l.Addr().String() + "/db?sslmode=disable"
+}
+
+// silent accepts and never answers.
+func silent(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return "postgres://user:s3cret@" + l.Addr().String() + "/db?sslmode=disable"
+}
+
+func noSuchRole(t *testing.T) string {
+	u, err := url.Parse(emptyDatabase(t))
+	require.NoError(t, err)
+	u.User = url.UserPassword("nobody_here", "s3cret")
+	return u.String()
+}
+
+func TestPostgresRefusesABadURLWithoutRepeatingIt(t *testing.T) {
+	for _, bad := range []string{"postgres://user:s3cret@host:port/db", "postgres://user:s3cret@h/db?sslmode=s3cret", "host=h password='s3cret"} {
+		_, err := NewPostgres(bad, slog.New(slog.DiscardHandler))
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
+func TestAwayDoublesAndLetsOneTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a away
+		for _, wait := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+			round, ok := a.enter(time.Now())
+			require.True(t, ok)
+			a.leave(time.Now(), round, true)
+			a.leave(time.Now(), round, true) // another call of the same round
+			time.Sleep(wait*time.Second - 1) // virtual
+			_, ok = a.enter(time.Now())
+			require.False(t, ok)
+			time.Sleep(1)
+		}
+		round, ok := a.enter(time.Now())
+		require.True(t, ok)
+		_, ok = a.enter(time.Now())
+		require.False(t, ok, "one tries")
+		require.True(t, a.leave(time.Now(), round, false))
+		for range 3 {
+			_, ok = a.enter(time.Now())
+			require.True(t, ok)
+		}
+	})
+}
+
+func TestKnownIsBounded(t *testing.T) {
+	var k known
+	var at place
+	for i := range maxKnown + 1 {
+		at.key[0], at.key[1], at.key[2] = byte(i), byte(i>>8), byte(i>>16)
+		k.add(at, time.Now().Add(time.Hour))
+	}
+	require.Len(t, k.until, 1)
+	require.True(t, k.has(at, time.Now()))
+	require.False(t, k.has(at, time.Now().Add(2*time.Hour)))
+}
+
+// A caller who leaves says nothing of the store.
+func TestPostgresCanceledCallerDoesNotMarkAway(t *testing.T) {
+	p := openPostgres(t, silent(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	e := entry("a", "q", "")
+	_, _, err := p.Find(ctx, e.Scope, e.Exact, e.Canonical)
+	require.ErrorIs(t, err, context.Canceled)
+	_, ok := p.reads.enter(time.Now())
+	require.True(t, ok)
+}
