@@ -78,7 +78,9 @@ func (f *fault) readObject(object []byte, depth int) {
 			f.readMetadata(value)
 		case "details":
 			f.readDetails(value)
-		case "innererror", "response", "base_resp", "errors":
+		case "innererror": // more of the same error: only its code counts
+			f.add(unquote(field(value, "code")))
+		case "response", "base_resp", "errors":
 			f.nested(value, depth)
 		}
 	}
@@ -105,9 +107,17 @@ func (f *fault) readText(name string, value []byte, depth int) {
 	f.readPrefix(text)
 }
 
+// nested reads an object inside an error, or the objects of an array.
 func (f *fault) nested(value []byte, depth int) {
 	if depth < 4 && isObject(value) {
 		f.readObject(value, depth+1)
+	}
+	for w := walk(value); depth < 4 && isArray(value); {
+		element, ok := w.element()
+		if !ok {
+			return
+		}
+		f.nested(element, depth+1)
 	}
 }
 

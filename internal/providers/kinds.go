@@ -34,7 +34,7 @@ var codeKinds = map[string]Kind{
 	"overloadederror": KindOverloaded, "overloaded": KindOverloaded, "serveroverloaded": KindOverloaded,
 	"engineoverloadederror": KindOverloaded, "engineoverloaded": KindOverloaded, "slowdown": KindOverloaded,
 	"serviceunavailable": KindOverloaded, "serviceunavailableexception": KindOverloaded, "serviceunavailableerror": KindOverloaded,
-	"unavailable": KindOverloaded, "unavailableerror": KindOverloaded, "modelservingerror": KindOverloaded,
+	"modelservingerror":          KindOverloaded,
 	"insufficientsystemresource": KindOverloaded, "1305": KindOverloaded, "1312": KindOverloaded,
 
 	"modeltimeoutexception": KindTimeout, "deadlineexceeded": KindTimeout, "timeouterror": KindTimeout,
