@@ -1,0 +1,35 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/functions"
+	"holdfast/internal/app"
+)
+
+func TestEvents(t *testing.T) {
+	u := upkeep{functions.Function{App: &app.App{}}}
+	for _, tt := range []struct{ name, event, report, err string }{
+		{"a schedule's own", `{"version":"0","source":"aws.scheduler","detail-type":"Scheduled Event","detail":"{}"}`, `{"action":"expire","expired":0}`, ""},
+		{"asked for", `{"action":"expire"}`, `{"action":"expire","expired":0}`, ""},
+		{"migrate where nothing is named", `{"action":"migrate"}`, `{"action":"migrate","expired":0}`, ""},
+		{"unknown", `{"action":"drop everything"}`, "", `unknown action "drop everything"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var event task
+			require.NoError(t, json.Unmarshal([]byte(tt.event), &event))
+			r, err := u.handle(t.Context(), event)
+			if tt.err != "" {
+				require.ErrorContains(t, err, tt.err)
+				return
+			}
+			require.NoError(t, err)
+			got, err := json.Marshal(r)
+			require.NoError(t, err)
+			require.JSONEq(t, tt.report, string(got))
+		})
+	}
+}

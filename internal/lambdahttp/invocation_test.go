@@ -1,0 +1,83 @@
+package lambdahttp
+
+import (
+	"bytes"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Preludes may come in any pieces, and may be nonsense.
+func TestPreludes(t *testing.T) {
+	nuls := strings.Repeat("\x00", 8)
+	for _, tt := range []struct {
+		name   string
+		pieces []string
+		end    error
+		status int
+		body   string
+		broken bool
+	}{
+		{"at once", []string{`{"statusCode":201}` + nuls + "body"}, nil, 201, "body", false},
+		{"in pieces", []string{`{"status`, `Code":201}` + nuls[:3], nuls[3:], "bo", "dy"}, nil, 201, "body", false},
+		{"NULs in the body", []string{`{}` + nuls + nuls + "x"}, nil, 200, nuls + "x", false},
+		{"no body", []string{`{"statusCode":204}` + nuls}, nil, 204, "", false},
+		{"none", []string{"hello"}, nil, 502, "", false},
+		{"empty", nil, nil, 502, "", false},
+		{"not JSON", []string{"hello" + nuls}, nil, 502, "", false},
+		{"impossible status", []string{`{"statusCode":101}` + nuls}, nil, 502, "", false},
+		{"endless", []string{strings.Repeat("a", maxPrelude+1)}, nil, 502, "", false},
+		{"cut before it", []string{`{"statusCode"`}, io.ErrUnexpectedEOF, 502, "", false},
+		{"cut after it", []string{`{}` + nuls + "ha"}, io.ErrUnexpectedEOF, 200, "ha", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			inv := &invocation{w: w, answered: make(chan struct{})}
+			var pieces []io.Reader
+			for _, p := range tt.pieces {
+				pieces = append(pieces, strings.NewReader(p))
+			}
+			if tt.end != nil {
+				pieces = append(pieces, failingReader{tt.end})
+			}
+			inv.end(inv.stream(io.MultiReader(pieces...)))
+			<-inv.answered
+			require.Equal(t, tt.status, w.Code)
+			require.Equal(t, tt.broken, inv.err != nil)
+			if tt.status == 502 {
+				requireErrorEnvelope(t, w.Body.Bytes(), "function_error")
+			} else {
+				require.Equal(t, tt.body, w.Body.String())
+			}
+		})
+	}
+}
+
+type failingReader struct{ err error }
+
+func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
+
+func FuzzStream(f *testing.F) {
+	f.Add([]byte(`{"statusCode":201,"headers":{"a":"b"},"cookies":["c"]}` + strings.Repeat("\x00", 8) + "body"))
+	f.Add([]byte(`{"statusCode":-1}` + strings.Repeat("\x00", 8)))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		w := httptest.NewRecorder()
+		inv := &invocation{w: w, answered: make(chan struct{})}
+		inv.end(inv.stream(bytes.NewReader(answer)))
+		require.True(t, w.Code >= 200 && w.Code <= 999)
+	})
+}
+
+func FuzzEnvelope(f *testing.F) {
+	f.Add([]byte(`{"statusCode":201,"headers":{"a":"b"},"cookies":["c"],"body":"x"}`))
+	f.Add([]byte(`{"statusCode":200,"isBase64Encoded":true,"body":"!"}`))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		e, _, err := decodeEnvelope(answer)
+		if err == nil {
+			require.True(t, e.valid())
+		}
+	})
+}
