@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // heldBack are the request fields that change who is called, whose keys are used or what it costs. They don't go
@@ -168,7 +169,7 @@ func boolean(v bool) []byte {
 
 // decodeKey is a key as the provider will read it: it may be written with escapes.
 func decodeKey(key []byte) string {
-	if bytes.IndexByte(key, '\\') < 0 {
+	if bytes.IndexByte(key, '\\') < 0 && utf8.Valid(key) {
 		return string(key)
 	}
 	var s string

@@ -58,7 +58,7 @@ func lookCall(raw []byte) callView {
 		case "name":
 			c.name, c.keys = present(value), true
 		case "arguments":
-			c.arguments = present(value)
+			c.arguments = value
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (p *callPiece) appendFunction(b []byte) []byte {
 	}
 	b = append(b, `"arguments":`...)
 	switch {
-	case p.arguments == nil:
+	case present(p.arguments) == nil:
 		b = append(b, `""`...)
 	case isString(p.arguments):
 		b = append(b, p.arguments...)
