@@ -69,7 +69,8 @@ func fold(text string) string {
 		}
 		b.WriteRune(r)
 	}
-	return strings.ToLower(norm.NFKC.String(b.String()))
+	// Upper case in between joins letters that have it in common: ı and i, ς and σ.
+	return strings.ToLower(strings.ToUpper(norm.NFKC.String(b.String())))
 }
 
 // language gives the class of a folded text by its scripts.

@@ -1,0 +1,262 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func newCache(s Settings) *Cache {
+	return New(s, NewMemory(s.MaxEntries), NewBuiltin(), slog.New(slog.DiscardHandler))
+}
+
+func store(t testing.TB, c *Cache, q Question) {
+	t.Helper()
+	require.NoError(t, c.Store(context.Background(), q, "answer to "+q.Text))
+}
+
+// rule says by which rule a question is answered, "" for a miss.
+func rule(t testing.TB, c *Cache, q Question) string {
+	t.Helper()
+	hit, found, err := c.Lookup(context.Background(), q)
+	require.NoError(t, err)
+	require.Equal(t, found, hit.Rule != "")
+	return hit.Rule
+}
+
+func text(s string) Question { return Question{Tenant: "t", Text: s} }
+
+func TestLookup(t *testing.T) {
+	history := []Turn{{"user", "Who built the bridge?"}, {"assistant", "Roman engineers."}}
+	long := append(history, Turn{"user", "And who paid?"}, Turn{"assistant", "The senate."})
+	with := func(q string, turns []Turn) Question { return Question{Tenant: "t", Text: q, Turns: turns} }
+	for _, c := range []struct {
+		name          string
+		stored, asked Question
+		want          string
+	}{
+		{"the same", text("How do bridges carry heavy loads?"), text("How do bridges carry heavy loads?"), ruleExact},
+		{"space around", text("How do bridges carry heavy loads?"), text(" How do bridges carry heavy loads?\r\n"), ruleExact},
+		{"a variant", text("How do bridges carry heavy loads?"), text("how do bridges carry heavy loads"), ruleCanonical},
+		{"zh variant", text("如何在家里种植番茄？"), text("請問怎樣在家裡種植番茄"), ruleCanonical},
+		{"zh similar", text("怎么在网上选车牌号？"), text("网上怎么选车牌号"), ruleSimilar},
+		{"another question", text("How do bridges carry heavy loads?"), text("How do cranes carry heavy loads?"), ""},
+		{"one word", text("python"), text("python"), ruleExact},
+		{"one word in another case", text("python"), text("Python"), ""},
+		{"code", text("what does `Foo()` do in go"), text("what does `foo()` do in go"), ""},
+		{"arithmetic", text("12 * 3 = ?"), text("12 * 3 = ?"), ruleExact},
+		{"time", text("what is the latest iPhone"), text("what is the latest iPhone"), ""},
+		{"turns", with("Why did they?", history), with("why did they", history), ruleCanonical},
+		{"other turns", with("Why did they?", history), with("Why did they?", long[:1]), ""},
+		{"no turns", with("Why did they build there?", history), text("Why did they build there?"), ""},
+		{"turns in another order", with("Why?", []Turn{history[1], history[0]}), with("Why?", history), ""},
+		{"turns' polite words", with("Why there?", history), with("Why there?", []Turn{{"user", "who built the bridge"}, history[1]}), ruleCanonical},
+		{"another answer in the turns", with("Why there?", history), with("Why there?", []Turn{history[0], {"assistant", "roman engineers."}}), ""},
+		{"long history", with("Why there?", long), with("Why there?", long), ruleExact},
+		{"long history, a variant", with("Why there?", long), with("why there", long), ""},
+		{"zh beyond itself, similar", text("这个怎么在网上选车牌号？"), text("这个网上怎么选车牌号"), ""},
+		{"zh with turns, similar", with("怎么在网上选车牌号？", history), with("网上怎么选车牌号", history), ""},
+		{"no-cache", text("How do bridges carry loads?"), Question{Tenant: "t", Text: "How do bridges carry loads?", NoCache: true}, ""},
+		{"no-store", Question{Tenant: "t", Text: "How do bridges carry loads?", NoStore: true}, text("How do bridges carry loads?"), ""},
+		{"stored despite no-cache", Question{Tenant: "t", Text: "How do bridges carry loads?", NoCache: true}, text("How do bridges carry loads?"), ruleExact},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cache := newCache(Settings{})
+			store(t, cache, c.stored)
+			require.Equal(t, c.want, rule(t, cache, c.asked))
+		})
+	}
+}
+
+// Known ways in which semantic caches were wrong: none is served, not even where similar questions are accepted.
+func TestFailureCatalogue(t *testing.T) {
+	for name, pair := range map[string][2]string{
+		"en polarity":       {"turn on dark mode in the settings app", "turn off dark mode in the settings app"},
+		"en entity":         {"tell me about the Atlantic ocean", "tell me about the Pacific ocean"},
+		"en option":         {"what does the option --max-cost mean", "what does the option --max-heads mean"},
+		"en number":         {"what is 17 times 24 in decimal", "what is 17 times 25 in decimal"},
+		"en negation":       {"is it safe to swim in a lake", "is it not safe to swim in a lake"},
+		"en inserted not":   {"which fish can you eat raw", "which fish can you not eat raw"},
+		"en order":          {"can dogs chase cats in a park", "can cats chase dogs in a park"},
+		"en time":           {"is it ok to eat before a swim", "is it ok to eat after a swim"},
+		"en person":         {"how old is David Smith the actor", "how old is Isabella Sanders the actor"},
+		"en closing a card": {"how to cancel my card", "how to cancel my investment account"},
+		"en unrelated":      {"how do bridges carry heavy loads", "which cheese melts best on pizza"},
+		"en namespace":      {"tenant a: how do bridges work", "tenant b: how do bridges work"},
+		"en long, one word": {strings.Repeat("bridges carry loads and cars and trucks ", 12) + "safely", strings.Repeat("bridges carry loads and cars and trucks ", 12) + "badly"},
+		"zh polarity":       {"怎么开通花呗的自动还款功能", "怎么关闭花呗的自动还款功能"},
+		"zh entity":         {"介绍下大西洋", "介绍下太平洋"},
+		"zh place":          {"苏州有什么好吃的地方", "杭州有什么好吃的地方"},
+		"zh number":         {"第12届奥运会在哪里举行的", "第13届奥运会在哪里举行的"},
+		"zh numeral":        {"速度与激情第二部讲了什么故事", "速度与激情第三部讲了什么故事"},
+		"zh bare numeral":   {"速度与激情二讲了什么故事", "速度与激情讲了什么故事"},
+		"zh negation":       {"孕妇可以吃螃蟹和虾吗", "孕妇不可以吃螃蟹和虾吗"},
+		"zh order":          {"从北京到天津的火车怎么坐", "从天津到北京的火车怎么坐"},
+		"zh roles":          {"小明借给小红一本书怎么说", "小红借给小明一本书怎么说"},
+		"zh time":           {"饭前吃阿司匹林有什么好处", "饭后吃阿司匹林有什么好处"},
+		"zh question word":  {"支付宝怎么注销账户", "支付宝为什么注销账户"},
+		"zh yes or no":      {"华为这款手机是防水的", "华为这款手机是防水的吗"},
+		"zh pronoun":        {"我怎么把微信红包转给你", "你怎么把微信红包转给我"},
+		"zh one word of it": {"肃然起敬是什么意思", "肃然起敬的肃是什么意思"},
+		"zh inversion":      {"北京是什么的首都", "北京首都是什么"},
+		"zh unrelated":      {"如何在家里种植番茄", "哪种奶酪最适合做披萨"},
+		"zh unknown rune":   {"鳃是什么", "腮是什么"},
+	} {
+		for _, accept := range []string{"strict", acceptSimilar} {
+			t.Run(name+" "+accept, func(t *testing.T) {
+				for i := range 2 {
+					c := newCache(Settings{Accept: accept})
+					store(t, c, text(pair[i]))
+					require.Empty(t, rule(t, c, text(pair[1-i])))
+				}
+			})
+		}
+	}
+}
+
+// Every field of the scope is a wall, and no field can be mistaken for another.
+func TestNoHitCrossesAScope(t *testing.T) {
+	field := rapid.SampledFrom([]string{"", "a", "b", "ab", "a\x00b"})
+	raw := rapid.SampledFrom([]string{"", `{"a":1}`, `{"a":2}`, `[]`})
+	draw := func(t *rapid.T, name string) (Settings, Question) {
+		s := Settings{Shared: rapid.Bool().Draw(t, name+" shared"), Corpus: field.Draw(t, name+" corpus"), Generation: field.Draw(t, name+" generation")}
+		return s, Question{
+			Tenant: field.Draw(t, name+" tenant"), User: field.Draw(t, name+" user"), System: field.Draw(t, name+" system"),
+			Tools: []byte(raw.Draw(t, name+" tools")), Format: []byte(raw.Draw(t, name+" format")),
+			Attachments: rapid.SliceOfN(field, 0, 2).Draw(t, name+" attachments"), Text: "怎么在网上选车牌号？",
+		}
+	}
+	shown := func(s Settings, q Question) string {
+		if s.Shared {
+			q.User = ""
+		}
+		return fmt.Sprintf("%q %q %q %q %q %q %q %q", q.Tenant, q.User, q.System, q.Tools, q.Format, q.Attachments, s.Corpus, s.Generation)
+	}
+	builtin := NewBuiltin()
+	rapid.Check(t, func(t *rapid.T) {
+		memory := NewMemory(0)
+		s1, q1 := draw(t, "stored")
+		s2, q2 := draw(t, "asked")
+		s2.Accept = acceptSimilar
+		q2.Text = rapid.SampledFrom([]string{"怎么在网上选车牌号？", "怎样在网上选车牌号", "网上怎么选车牌号"}).Draw(t, "text")
+		require.NoError(t, New(s1, memory, builtin, slog.New(slog.DiscardHandler)).Store(context.Background(), q1, "answer"))
+		_, found, err := New(s2, memory, builtin, slog.New(slog.DiscardHandler)).Lookup(context.Background(), q2)
+		require.NoError(t, err)
+		if shown(s1, q1) != shown(s2, q2) {
+			require.False(t, found)
+		} else if len(q2.Attachments) == 0 {
+			require.True(t, found)
+		}
+	})
+}
+
+func TestLanguageIsPartOfTheScope(t *testing.T) {
+	require.NotEqual(t, keyOf(Settings{}, text("天空 sky")).scope, keyOf(Settings{}, text("sky")).scope)
+}
+
+func TestScopeIgnoresSpacesInJSON(t *testing.T) {
+	a, b := text("q"), text("q")
+	a.Tools, b.Tools = []byte(`[{"name":"f"}]`), []byte("[ {\"name\": \"f\"} ]\n")
+	require.Equal(t, scopeOf(Settings{}, a, langEnglish), scopeOf(Settings{}, b, langEnglish))
+}
+
+func TestHitSaysWhatItRestsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(Settings{TTL: time.Hour})
+		store(t, c, text("怎么在网上选车牌号？"))
+		time.Sleep(10 * time.Minute) // virtual
+		hit, found, err := c.Lookup(t.Context(), text("网上怎么选车牌号"))
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, ruleSimilar, hit.Rule)
+		require.Equal(t, 10*time.Minute, hit.Age)
+		require.Equal(t, "怎么在网上选车牌号？", hit.Question)
+		require.Equal(t, "answer to 怎么在网上选车牌号？", hit.Text)
+		require.InDelta(t, 0.9936, hit.Similarity, 0.001)
+		time.Sleep(50 * time.Minute)
+		require.Empty(t, rule(t, c, text("网上怎么选车牌号")))
+		n, err := c.Expire(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	})
+}
+
+func TestJitter(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		ttl := jitter(time.Hour)
+		require.LessOrEqual(t, ttl, time.Hour)
+		require.GreaterOrEqual(t, ttl, 54*time.Minute)
+		seen[ttl] = true
+	}
+	require.Greater(t, len(seen), 50)
+	require.Equal(t, time.Duration(1), jitter(1))
+}
+
+func TestModeOff(t *testing.T) {
+	c := newCache(Settings{Mode: modeOff})
+	store(t, c, text("How do bridges carry loads?"))
+	require.Empty(t, rule(t, c, text("How do bridges carry loads?")))
+	require.Zero(t, c.store.(*Memory).used.Len())
+}
+
+// broken fails at everything.
+type broken struct{ Memory }
+
+var errBroken = errors.New("broken")
+
+func (*broken) Find(context.Context, Hash, Hash, Hash) (Entry, bool, error) {
+	return Entry{}, false, errBroken
+}
+func (*broken) Put(context.Context, Entry) error         { return errBroken }
+func (*broken) Expire(context.Context, int) (int, error) { return 0, errBroken }
+
+func TestABrokenStoreIsAMissAndAnError(t *testing.T) {
+	c := New(Settings{}, &broken{}, NewBuiltin(), slog.New(slog.DiscardHandler))
+	_, found, err := c.Lookup(t.Context(), text("How do bridges carry loads?"))
+	require.False(t, found)
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorIs(t, c.Store(t.Context(), text("How do bridges carry loads?"), "By piers."), errBroken)
+	_, err = c.Expire(t.Context())
+	require.ErrorIs(t, err, errBroken)
+}
+
+// blind is an embedder that fails.
+type blind struct{ builtin }
+
+func (blind) Embed(context.Context, string) (Vector, error) {
+	return Vector{}, errors.New("text: 车牌")
+}
+
+func TestABrokenEmbedderOnlyCostsSimilarity(t *testing.T) {
+	c := New(Settings{}, NewMemory(0), blind{}, slog.New(slog.DiscardHandler))
+	store(t, c, text("怎么在网上选车牌号？"))
+	require.Equal(t, ruleCanonical, rule(t, c, text("如何在网上选车牌号")))
+	_, found, err := c.Lookup(t.Context(), text("网上怎么选车牌号"))
+	require.False(t, found)
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "车牌")
+}
+
+func BenchmarkLookup(b *testing.B) {
+	c := newCache(Settings{})
+	for i := range 5000 {
+		store(b, c, text(fmt.Sprintf("怎么在网上选%d号车牌", i)))
+	}
+	store(b, c, text("怎么在网上选车牌号？"))
+	for name, question := range map[string]string{"exact": "怎么在网上选车牌号？", "canonical": "如何在网上选车牌号", "similar": "网上怎么选车牌号", "miss": "如何在家里种植番茄"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, _, _ = c.Lookup(context.Background(), text(question))
+			}
+		})
+	}
+}

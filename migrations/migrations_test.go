@@ -1,0 +1,180 @@
+package migrations_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"holdfast/migrations"
+)
+
+func base(t *testing.T) string {
+	where := os.Getenv("HOLDFAST_TEST_DATABASE_URL")
+	if where == "" {
+		if os.Getenv("HOLDFAST_TEST_REQUIRE_PARTS") == "1" {
+			t.Fatal("HOLDFAST_TEST_DATABASE_URL is not set")
+		}
+		t.Skip("needs a Postgres with pgvector: set HOLDFAST_TEST_DATABASE_URL")
+	}
+	return where
+}
+
+// database makes an empty database and drops it after the test.
+func database(t *testing.T) string {
+	where, name := base(t), unique("migrations_test_")
+	execute(t, where, "create database "+name)
+	t.Cleanup(func() { execute(t, where, "drop database "+name+" with (force)") })
+	return change(t, where, func(u *url.URL) { u.Path = "/" + name })
+}
+
+func unique(prefix string) string {
+	var suffix [6]byte
+	_, _ = rand.Read(suffix[:])
+	return prefix + hex.EncodeToString(suffix[:])
+}
+
+func change(t *testing.T, where string, edit func(*url.URL)) string {
+	u, err := url.Parse(where)
+	require.NoError(t, err)
+	edit(u)
+	return u.String()
+}
+
+func execute(t *testing.T, where, statement string) {
+	conn, err := pgx.Connect(context.Background(), where)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), statement)
+	require.NoError(t, err)
+}
+
+func columns(t *testing.T, where string) (count int) {
+	conn, err := pgx.Connect(context.Background(), where)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	require.NoError(t, conn.QueryRow(context.Background(),
+		"select count(*) from information_schema.columns where table_name = 'cache_entry'").Scan(&count))
+	return count
+}
+
+func TestApplyMayBeRepeated(t *testing.T) {
+	where := database(t)
+	report, err := migrations.Apply(t.Context(), where)
+	require.NoError(t, err)
+	require.Equal(t, "applied 0001_cache_entry", report[0])
+	again, err := migrations.Apply(t.Context(), where)
+	require.NoError(t, err)
+	require.Equal(t, report[len(report)-1:], again, "nothing was left to do")
+	require.Equal(t, 9, columns(t, where))
+}
+
+func TestApplyByManyAtOnce(t *testing.T) {
+	where := database(t)
+	errs := make([]error, 5)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { _, errs[i] = migrations.Apply(context.Background(), where) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.Equal(t, 9, columns(t, where))
+}
+
+// A process that died in the middle left its version marked dirty; so did one that died just before clearing it.
+func TestApplyAfterAnInterruption(t *testing.T) {
+	for name, left := range map[string]string{
+		"nothing was done":    "drop table cache_entry",
+		"everything was done": "select 1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			where := database(t)
+			_, err := migrations.Apply(t.Context(), where)
+			require.NoError(t, err)
+			execute(t, where, left)
+			execute(t, where, "update holdfast_migrations set dirty = true")
+			_, err = migrations.Apply(t.Context(), where)
+			require.NoError(t, err)
+			require.Equal(t, 9, columns(t, where))
+		})
+	}
+}
+
+// A role that may not create extensions can migrate where an administrator has created it, and is told where not.
+func TestApplyWithoutTheRightToCreateTheExtension(t *testing.T) {
+	where, role := database(t), unique("role_")
+	execute(t, where, "create role "+role+" login password 's3cret'; grant all on schema public to "+role)
+	t.Cleanup(func() { execute(t, base(t), "drop role "+role) })
+	t.Cleanup(func() { execute(t, where, "drop owned by "+role) })
+	limited := change(t, where, func(u *url.URL) { u.User = url.UserPassword(role, "s3cret") })
+	_, err := migrations.Apply(t.Context(), limited)
+	require.ErrorContains(t, err, "may not create the extension")
+	require.NotContains(t, err.Error(), "s3cret")
+	execute(t, where, "create extension vector")
+	_, err = migrations.Apply(t.Context(), limited)
+	require.NoError(t, err)
+	require.Equal(t, 9, columns(t, where))
+}
+
+func TestApplyTellsNothingOfTheURL(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never answers
+	require.NoError(t, err)
+	defer listener.Close()
+	for name, where := range map[string]string{
+		"no URL":    "postgres://user:s3cret@host:port/db",
+		"bad mode":  "postgres://user:s3cret@host/db?sslmode=s3cret",
+		"refused":   "postgres://user:s3cret@127.0.0.1:1/db?sslmode=disable",
+		"no answer": "postgres://user:s3cret@" + listener.Addr().String() + "/db?sslmode=disable",
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			_, err := migrations.Apply(ctx, where)
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), "s3cret")
+		})
+	}
+}
+
+// Files are numbered without a gap: a version's predecessor is the number before.
+func TestFilesAreForwardOnlyAndWithoutGaps(t *testing.T) {
+	names, err := filepath.Glob("*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	for i, name := range names {
+		require.True(t, fs.ValidPath(name))
+		require.Regexp(t, `^\d{4}_[a-z_]+\.up\.sql$`, name)
+		require.Equal(t, i+1, number(t, name))
+	}
+}
+
+func number(t *testing.T, name string) int {
+	n := 0
+	for _, c := range name[:4] {
+		n = n*10 + int(c-'0')
+	}
+	return n
+}
+
+// Templates and net/rpc keep the linker from dropping unused methods: no bootstrap may have them.
+func TestDependenciesAreLean(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-tags", "lambda.norpc", ".", "../internal/cache").Output()
+	require.NoError(t, err)
+	for _, heavy := range []string{"text/template", "html/template", "net/rpc", "testing"} {
+		require.NotContains(t, strings.Split(string(out), "\n"), heavy)
+	}
+}
