@@ -80,10 +80,10 @@ func (h *handler) fail(w *writer, err error) {
 }
 
 // failureBody is the envelope of an answer that is an error.
-func failureBody(f *routing.Failure, m *metadata) []byte {
+func failureBody(f *routing.Failure, status int, m *metadata) []byte {
 	p := problem{Message: f.Message, Type: f.Type, Param: orNull(f.Param), Code: orNull(f.Code)}
 	if p.Type == "" {
-		p.Type = typeOf(f.Status)
+		p.Type = typeOf(status)
 	}
 	return envelope{p, m}.bytes()
 }
@@ -110,7 +110,7 @@ func writeJSON(w *writer, status int, body []byte) {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the caller may have left
+	w.deliver(body)
 }
 
 // shorten keeps a caller's words in an error from becoming the error.

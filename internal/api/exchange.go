@@ -102,7 +102,7 @@ func (x *exchange) refuse() {
 	}
 	tellHeaders(x.w.Header(), &x.answer.Trace)
 	retryAfter(x.w.Header(), f.RetryAfter)
-	writeJSON(x.w, status, failureBody(f, describeTrace(&x.answer.Trace)))
+	writeJSON(x.w, status, failureBody(f, status, describeTrace(&x.answer.Trace)))
 }
 
 // collect writes the answer as one JSON body.

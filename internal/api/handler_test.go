@@ -7,8 +7,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
@@ -232,12 +236,54 @@ func TestCompressedBody(t *testing.T) {
 	requireError(t, post((&fake{}).open(), ask(""), "Content-Encoding", "gzip"), http.StatusUnsupportedMediaType)
 }
 
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
 func TestBodyThatBreaksOff(t *testing.T) {
 	w := httptest.NewRecorder()
-	(&fake{}).open().ServeHTTP(w, httptest.NewRequest("POST", completions, brokenReader{}))
+	(&fake{}).open().ServeHTTP(w, httptest.NewRequest("POST", completions, iotest.ErrReader(io.ErrUnexpectedEOF)))
 	requireError(t, w, 400)
+}
+
+// clocked notes the deadlines that are set, in seconds from now; 0 takes one back.
+type clocked struct {
+	*httptest.ResponseRecorder
+	read, write []float64
+}
+
+func (c *clocked) SetReadDeadline(t time.Time) error  { return note(&c.read, t) }
+func (c *clocked) SetWriteDeadline(t time.Time) error { return note(&c.write, t) }
+
+func note(into *[]float64, t time.Time) error {
+	if t.IsZero() {
+		*into = append(*into, 0)
+	} else {
+		*into = append(*into, time.Until(t).Seconds())
+	}
+	return nil
+}
+
+// TestDeadlines shows that a caller who sends or takes nothing more doesn't keep us for ever, and that one who is
+// slow is given more time for each piece.
+func TestDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := data(`{"content":"`+strings.Repeat("x", 150<<10)+`"}`, "")
+		slow.wait = 50 * time.Second
+		for mode, want := range map[string]int{"": 3, streaming: 2} { // pieces of 64 KiB; renewals
+			w := &clocked{ResponseRecorder: httptest.NewRecorder()}
+			f := &fake{steps: []step{data(`{"role":"assistant"}`, ""), slow, data(`{}`, "stop")}}
+			f.open().ServeHTTP(w, httptest.NewRequest("POST", completions, strings.NewReader(ask(mode))))
+			require.Equal(t, []float64{60, 0}, w.read)
+			require.Len(t, w.write, want)
+			for _, d := range w.write {
+				require.InDelta(t, 60, d, 1)
+			}
+		}
+	})
+}
+
+// TestBodyThatNeverComes is a caller who sends half a body and then nothing.
+func TestBodyThatNeverComes(t *testing.T) {
+	r := httptest.NewRequest("POST", completions, iotest.ErrReader(os.ErrDeadlineExceeded))
+	w := httptest.NewRecorder()
+	(&fake{}).open().ServeHTTP(w, r)
+	requireError(t, w, http.StatusRequestTimeout)
+	require.Equal(t, "close", w.Header().Get("Connection"))
 }

@@ -8,10 +8,8 @@ import (
 	"time"
 )
 
-const (
-	heartbeat = 15 * time.Second // of silence; proxies and clients give up on a connection that says nothing
-	stalled   = 60 * time.Second // that a caller may take no bytes, until he counts as gone
-)
+// heartbeat is how long a stream is silent: proxies and clients give up on a connection that says nothing.
+const heartbeat = 15 * time.Second
 
 // sink writes server-sent events, and comments while a model is silent. It waits for the caller to take them, but
 // not for ever.
@@ -93,5 +91,4 @@ func (s *sink) close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	s.pulse.Stop()
-	_ = s.control.SetWriteDeadline(time.Time{})
 }
