@@ -3,6 +3,8 @@ package providers
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -165,8 +167,7 @@ func (s *openAIStream) one(err error) (Chunk, error) {
 	}
 	data = bytes.TrimSpace(data)
 	if !valid(data) {
-		cut := !bytes.HasSuffix(data, []byte("}")) && !bytes.HasSuffix(data, []byte("]"))
-		return Chunk{}, undecodable(cut)
+		return Chunk{}, undecodable(cutOff(data))
 	}
 	if isArray(data) { // Google's errors come in one
 		w := walk(data)
@@ -178,6 +179,12 @@ func (s *openAIStream) one(err error) (Chunk, error) {
 	}
 	s.whole = true
 	return s.take(data)
+}
+
+// cutOff says whether data is JSON as far as it goes.
+func cutOff(data []byte) bool {
+	var value json.RawMessage
+	return errors.Is(json.NewDecoder(bytes.NewReader(data)).Decode(&value), io.ErrUnexpectedEOF)
 }
 
 // marker is what [DONE] means: the end, and a finish reason where the provider left it out.

@@ -3,7 +3,9 @@ package providers
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // maxEvent is the most that one event, or one body read whole, may hold.
@@ -70,14 +72,22 @@ func (s *sseReader) next() (event, error) {
 // last gives what was left unterminated when the body ended, then the reason why it ended.
 func (s *sseReader) last() (event, error) {
 	if s.pos < s.end && s.err == io.EOF {
-		alien := s.alien
-		s.field(s.unmark(s.buf[s.pos:s.end]))
-		s.pos, s.alien = s.end, alien // half a field's name is nothing strange
+		rest, alien := s.unmark(s.buf[s.pos:s.end]), s.alien
+		s.field(rest)
+		s.pos = s.end
+		s.alien = alien || s.alien && !beginsField(rest) // half a field's name is nothing strange
 	}
 	if s.ready() {
 		return s.event(true), nil
 	}
 	return event{}, s.err
+}
+
+// beginsField says whether a field's name begins so.
+func beginsField(b []byte) bool {
+	return slices.ContainsFunc([]string{"data", "event", "error", "id", "retry"}, func(name string) bool {
+		return strings.HasPrefix(name, string(b))
+	})
 }
 
 // ready says whether a blank line would give an event. One named error counts without data.

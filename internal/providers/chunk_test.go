@@ -1,0 +1,99 @@
+package providers
+
+import (
+	"encoding/json"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
+)
+
+func TestChunkMaker(t *testing.T) {
+	m := newChunkMaker(`a"b`)
+	var chunks []string
+	for _, d := range []delta{
+		{},
+		{Reasoning: "hm"},
+		{Text: "é\n\"<\x01\u2028"},
+		{Refusal: "no"},
+		{Calls: []callDelta{{0, "c0", "f", ""}, {1, "c1", "g", `{"a":1}`}}},
+		{Calls: []callDelta{{Index: 0, Arguments: `{}`}}},
+		{Text: "end", Finish: "stop"},
+	} {
+		c := m.chunk(d)
+		require.Equal(t, d.signal(), c.Signal)
+		require.Equal(t, d.Finish, c.Finish)
+		chunks = append(chunks, string(c.Data))
+	}
+	requireStrictChunks(t, chunks)
+	require.Equal(t, `a"b`, gjson.Get(chunks[0], "model").Str)
+	delta := func(i int) string { return gjson.Get(chunks[i], "choices.0.delta").Raw }
+	require.Equal(t, `{"role":"assistant"}`, delta(0))
+	require.Equal(t, `{"reasoning_content":"hm"}`, delta(1))
+	require.Equal(t, "é\n\"<\x01\u2028", gjson.Get(delta(2), "content").Str)
+	require.Equal(t, `{"refusal":"no"}`, delta(3))
+	require.Equal(t, `{"content":"end"}`, delta(6))
+	require.Equal(t, []string{"c0 f {}", `c1 g {"a":1}`}, mergeAll(t, chunks))
+}
+
+func TestDeltaSignal(t *testing.T) {
+	require.Equal(t, SignalNone, (&delta{Finish: "stop"}).signal())
+	require.Equal(t, SignalReasoning, (&delta{Reasoning: "a"}).signal())
+	require.Equal(t, SignalContent, (&delta{Reasoning: "a", Text: "b"}).signal())
+	require.Equal(t, SignalContent, (&delta{Calls: make([]callDelta, 1)}).signal())
+}
+
+func TestUsageChunk(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   usage
+		want string
+	}{
+		{"all", usage{10, 5, 15, 4, 3}, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}`},
+		{"no details", usage{10, 5, 0, -1, -1}, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`},
+		{"nothing known", usage{-1, -1, -1, -1, -1}, `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newChunkMaker("m").usageChunk(tt.in)
+			require.Nil(t, c.Data)
+			require.Equal(t, tt.want, string(c.Usage))
+		})
+	}
+}
+
+func TestProgressEnd(t *testing.T) {
+	reset := &Error{Kind: KindConnect}
+	for _, tt := range []struct {
+		name  string
+		p     progress
+		cause error
+		want  error
+	}{
+		{"finished", progress{SignalContent, "stop"}, io.EOF, io.EOF},
+		{"finished, then broken", progress{SignalContent, "stop"}, reset, io.EOF},
+		{"said nothing", progress{SignalNone, "stop"}, io.EOF, &Error{Kind: KindEmpty}},
+		{"said nothing for lack of room", progress{SignalNone, "length"}, io.EOF, io.EOF},
+		{"only thought", progress{SignalReasoning, "stop"}, io.EOF, io.EOF},
+		{"not finished", progress{SignalContent, ""}, io.EOF, &Error{Kind: KindTruncated, Err: io.ErrUnexpectedEOF}},
+		{"not finished, no cause", progress{}, nil, &Error{Kind: KindTruncated, Err: io.ErrUnexpectedEOF}},
+		{"broken", progress{SignalContent, ""}, reset, reset},
+	} {
+		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, tt.p.end(tt.cause)) })
+	}
+}
+
+// A string that appendString writes is read back as it was, but for what is no UTF-8.
+func FuzzAppendString(f *testing.F) {
+	f.Add("a\"\\\n\x00\u2028é\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		raw := appendString(nil, s)
+		var got string
+		require.NoError(t, json.Unmarshal(raw, &got), "%s", raw)
+		want, err := json.Marshal(s)
+		require.NoError(t, err)
+		var same string
+		require.NoError(t, json.Unmarshal(want, &same))
+		require.Equal(t, same, got)
+	})
+}
