@@ -1,11 +1,13 @@
 package cache
 
 import (
+	"compress/gzip"
 	"context"
 	_ "embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -20,16 +22,40 @@ import (
 // builtinID is the built-in embedder's: a static table for Chinese and English that needs no network.
 const builtinID = "e5s-128-int8-v1"
 
+// Compressed, since every cold start loads the binary and few need this.
 var (
-	//go:embed builtin/tokens.tsv
+	//go:embed builtin/tokens.tsv.gz
 	builtinPieces string
-	//go:embed builtin/static-e5s-128-int8.bin
+	//go:embed builtin/static-e5s-128-int8.bin.gz
 	builtinTable string
 )
 
 // NewBuiltin makes the embedder that needs no network. Its data is read at the first text, off the way of a healthy request.
 func NewBuiltin() Embedder {
-	return builtin{load: sync.OnceValues(func() (*staticTable, error) { return readTable(builtinPieces, builtinTable) })}
+	return builtin{load: sync.OnceValues(loadBuiltin)}
+}
+
+func loadBuiltin() (*staticTable, error) {
+	pieces, err := inflate(builtinPieces)
+	if err != nil {
+		return nil, err
+	}
+	table, err := inflate(builtinTable)
+	if err != nil {
+		return nil, err
+	}
+	return readTable(pieces, table)
+}
+
+func inflate(data string) (string, error) {
+	zipped, err := gzip.NewReader(strings.NewReader(data))
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	out.Grow(len(data) + len(data)/4)
+	_, err = io.Copy(&out, zipped)
+	return out.String(), err
 }
 
 type builtin struct{ load func() (*staticTable, error) }

@@ -3,7 +3,9 @@ package cache
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 
@@ -11,7 +13,7 @@ import (
 )
 
 func TestBuiltinReproducesItsTestVectors(t *testing.T) {
-	table, err := readTable(builtinPieces, builtinTable)
+	table, err := loadBuiltin()
 	require.NoError(t, err)
 	file, err := os.Open("testdata/testvectors.jsonl")
 	require.NoError(t, err)
@@ -43,32 +45,50 @@ func TestBuiltinHasNoVectorWithoutAPiece(t *testing.T) {
 	require.Equal(t, 2, v.Unknown)
 }
 
+// The data is the one whose provenance NOTICE tells.
+func TestBuiltinData(t *testing.T) {
+	for data, want := range map[string]string{
+		builtinPieces: "ea0f009d5adf36b43adb601cf9eb617b2fe1e9c2d2dbc847faaa303798e0a12a",
+		builtinTable:  "4eafb388c98292374bb8f8e045e9b917b9d40bc5c350ef410b19123a489ac301",
+	} {
+		inflated, err := inflate(data)
+		require.NoError(t, err)
+		require.Equal(t, want, fmt.Sprintf("%x", sha256.Sum256([]byte(inflated))))
+	}
+	_, err := inflate("not gzip")
+	require.Error(t, err)
+}
+
 func TestReadTableRefusesWhatIsNone(t *testing.T) {
+	pieces, err := inflate(builtinPieces)
+	require.NoError(t, err)
+	whole, err := inflate(builtinTable)
+	require.NoError(t, err)
 	for name, table := range map[string]string{
 		"empty":       "",
-		"other magic": "ABCD" + builtinTable[4:],
-		"cut":         builtinTable[:len(builtinTable)-1],
-		"header only": builtinTable[:tableHeader],
+		"other magic": "ABCD" + whole[4:],
+		"cut":         whole[:len(whole)-1],
+		"header only": whole[:tableHeader],
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := readTable(builtinPieces, table)
+			_, err := readTable(pieces, table)
 			require.Error(t, err)
 		})
 	}
-	_, err := readTable("▁ -3.9\n", builtinTable)
+	_, err = readTable("▁ -3.9\n", whole)
 	require.ErrorContains(t, err, "line 1")
 }
 
 func BenchmarkBuiltinLoad(b *testing.B) {
 	for b.Loop() {
-		if _, err := readTable(builtinPieces, builtinTable); err != nil {
+		if _, err := loadBuiltin(); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkBuiltinEmbed(b *testing.B) {
-	table, err := readTable(builtinPieces, builtinTable)
+	table, err := loadBuiltin()
 	require.NoError(b, err)
 	for b.Loop() {
 		table.embed("怎么把信用卡的还款日改到每个月的十五号")

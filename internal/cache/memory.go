@@ -63,23 +63,29 @@ func (m *Memory) Near(_ context.Context, near Near) ([]Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	type scored struct {
-		e          *memoryEntry
-		similarity float64
-	}
-	var found []scored
+	best := make([]scored, 0, near.Limit+1) // nearest first
 	for element := range m.scopes[near.Scope] {
 		e := element.Value.(*memoryEntry)
-		if e.Embedder == near.Embedder && e.Vector != nil && !e.expired(now) {
-			found = append(found, scored{e, cosine(e.Vector, near.Vector)})
+		if e.Embedder != near.Embedder || e.Vector == nil || e.expired(now) {
+			continue
+		}
+		s := scored{e, cosine(e.Vector, near.Vector)}
+		at, _ := slices.BinarySearchFunc(best, s, func(a, b scored) int { return cmp.Compare(b.similarity, a.similarity) })
+		if at < near.Limit {
+			best = slices.Insert(best, at, s)
+			best = best[:min(len(best), near.Limit)]
 		}
 	}
-	slices.SortFunc(found, func(a, b scored) int { return cmp.Compare(b.similarity, a.similarity) })
-	out := make([]Entry, 0, near.Limit)
-	for _, s := range found[:min(near.Limit, len(found))] {
-		out = append(out, s.e.at(now))
+	out := make([]Entry, len(best))
+	for i, s := range best {
+		out[i] = s.e.at(now)
 	}
 	return out, nil
+}
+
+type scored struct {
+	e          *memoryEntry
+	similarity float64
 }
 
 // Put implements [Store].

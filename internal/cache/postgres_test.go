@@ -217,3 +217,14 @@ func TestPostgresCanceledCallerDoesNotMarkAway(t *testing.T) {
 	_, ok := p.reads.enter(time.Now())
 	require.True(t, ok)
 }
+
+func TestCacheOverPostgres(t *testing.T) {
+	c := New(Settings{}, openPostgres(t, database(t)), NewBuiltin(), slog.New(slog.DiscardHandler))
+	store(t, c, text("怎么在网上选车牌号？"))
+	for question, want := range map[string]string{
+		"怎么在网上选车牌号？": ruleExact, "如何在網上選車牌號": ruleCanonical, "网上怎么选车牌号": ruleSimilar, "网上怎么选手机号": "",
+	} {
+		require.Equal(t, want, rule(t, c, text(question)), question)
+	}
+	require.Empty(t, rule(t, c, Question{Tenant: "other", Text: "怎么在网上选车牌号？"}))
+}
