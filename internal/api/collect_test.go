@@ -59,16 +59,31 @@ func TestCollectMessage(t *testing.T) {
 		deltas []string
 		want   string // the message
 	}{
-		{"unicode over the seams", []string{`{"content":"你"}`, `{"content":"\u597d \ud83d"}`, `{"content":"\ude00\n\"q\""}`},
-			`{"role":"assistant","content":"你好 😀\n\"q\"","refusal":null}`},
-		{"nulls and blanks", []string{`{"role":"assistant","content":null}`, `{"content":"a"}`, `{"content":null}`, `{"content":""}`, `{"content":"b"}`},
-			`{"role":"assistant","content":"ab","refusal":null}`},
-		{"reasoning", []string{`{"reasoning_content":"hm "}`, `{"reasoning_content":"so"}`, `{"content":"yes"}`},
-			`{"role":"assistant","content":"yes","refusal":null,"reasoning_content":"hm so"}`},
-		{"reasoning only", []string{`{"reasoning":"h"}`, `{"reasoning":"m"}`},
-			`{"role":"assistant","content":"","refusal":null,"reasoning":"hm"}`},
-		{"refusal", []string{`{"refusal":"I "}`, `{"refusal":"can't"}`},
-			`{"role":"assistant","content":null,"refusal":"I can't"}`},
+		{
+			"unicode over the seams",
+			[]string{`{"content":"你"}`, `{"content":"\u597d \ud83d"}`, `{"content":"\ude00\n\"q\""}`},
+			`{"role":"assistant","content":"你好 😀\n\"q\"","refusal":null}`,
+		},
+		{
+			"nulls and blanks",
+			[]string{`{"role":"assistant","content":null}`, `{"content":"a"}`, `{"content":null}`, `{"content":""}`, `{"content":"b"}`},
+			`{"role":"assistant","content":"ab","refusal":null}`,
+		},
+		{
+			"reasoning",
+			[]string{`{"reasoning_content":"hm "}`, `{"reasoning_content":"so"}`, `{"content":"yes"}`},
+			`{"role":"assistant","content":"yes","refusal":null,"reasoning_content":"hm so"}`,
+		},
+		{
+			"reasoning only",
+			[]string{`{"reasoning":"h"}`, `{"reasoning":"m"}`},
+			`{"role":"assistant","content":"","refusal":null,"reasoning":"hm"}`,
+		},
+		{
+			"refusal",
+			[]string{`{"refusal":"I "}`, `{"refusal":"can't"}`},
+			`{"role":"assistant","content":null,"refusal":"I can't"}`,
+		},
 		{"tool call in pieces", []string{
 			`{"content":null,"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"look","arguments":""}}]}`,
 			`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}}]}`,
@@ -89,14 +104,26 @@ func TestCollectMessage(t *testing.T) {
 		}, `{"role":"assistant","content":null,"refusal":null,"tool_calls":[
 			{"id":"c1","type":"function","function":{"name":"f","arguments":"12"}},
 			{"id":"c2","type":"function","function":{"name":"g","arguments":"34"}}]}`},
-		{"text beside a tool call", []string{`{"content":"wait"}`, `{"tool_calls":[{"index":0,"id":"c","function":{"name":"f"},"extra":{"sig":"x"}}]}`},
-			`{"role":"assistant","content":"wait","refusal":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":""},"extra":{"sig":"x"}}]}`},
-		{"legacy call", []string{`{"function_call":{"name":"f","arguments":"{"}}`, `{"function_call":{"arguments":"}"}}`},
-			`{"role":"assistant","content":null,"refusal":null,"function_call":{"name":"f","arguments":"{}"}}`},
-		{"annotations", []string{`{"content":"a","annotations":[{"u":1}]}`, `{"annotations":[]}`, `{"annotations":[{"u":2},{"u":3}]}`},
-			`{"role":"assistant","content":"a","refusal":null,"annotations":[{"u":1},{"u":2},{"u":3}]}`},
-		{"unknown fields", []string{`{"content":"a","mood":"sad","n":1,"o":{"x":1},"l":[1],"z":null}`, `{"mood":"glad","n":12345678901234567890,"o":{"y":2},"l":[1],"mood2":""}`, `{"n":null,"mood":""}`},
-			`{"role":"assistant","content":"a","refusal":null,"mood":"glad","n":12345678901234567890,"o":{"y":2},"l":[1,1],"z":null,"mood2":""}`},
+		{
+			"text beside a tool call",
+			[]string{`{"content":"wait"}`, `{"tool_calls":[{"index":0,"id":"c","function":{"name":"f"},"extra":{"sig":"x"}}]}`},
+			`{"role":"assistant","content":"wait","refusal":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":""},"extra":{"sig":"x"}}]}`,
+		},
+		{
+			"legacy call",
+			[]string{`{"function_call":{"name":"f","arguments":"{"}}`, `{"function_call":{"arguments":"}"}}`},
+			`{"role":"assistant","content":null,"refusal":null,"function_call":{"name":"f","arguments":"{}"}}`,
+		},
+		{
+			"annotations",
+			[]string{`{"content":"a","annotations":[{"u":1}]}`, `{"annotations":[]}`, `{"annotations":[{"u":2},{"u":3}]}`},
+			`{"role":"assistant","content":"a","refusal":null,"annotations":[{"u":1},{"u":2},{"u":3}]}`,
+		},
+		{
+			"unknown fields",
+			[]string{`{"content":"a","mood":"sad","n":1,"o":{"x":1},"l":[1],"z":null}`, `{"mood":"glad","n":12345678901234567890,"o":{"y":2},"l":[1],"mood2":""}`, `{"n":null,"mood":""}`},
+			`{"role":"assistant","content":"a","refusal":null,"mood":"glad","n":12345678901234567890,"o":{"y":2},"l":[1,1],"z":null,"mood2":""}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var chunks []string

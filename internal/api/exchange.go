@@ -23,8 +23,7 @@ type exchange struct {
 	h      *handler
 	w      *writer
 	draft  *draft
-	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelFunc // ends the answer
 	answer *routing.Answer
 	tally  tally
 	done   Done
@@ -48,17 +47,17 @@ func (h *handler) chat(w *writer, r *http.Request, tenant string) error {
 		return err
 	}
 	d.req.RouteID, d.req.Tenant, d.req.Received = id, tenant, received
-	x := &exchange{h: h, w: w, draft: d}
-	x.ctx, x.cancel = context.WithCancel(r.Context())
+	ctx, cancel := context.WithCancel(r.Context())
+	x := &exchange{h: h, w: w, draft: d, cancel: cancel}
 	defer x.finish(r.Context())
-	x.run()
+	x.run(ctx)
 	return nil
 }
 
-func (x *exchange) run() {
-	x.answer = x.h.deps.Router.Answer(x.ctx, x.draft.req)
+func (x *exchange) run(ctx context.Context) {
+	x.answer = x.h.deps.Router.Answer(ctx, x.draft.req)
 	switch {
-	case errors.Is(x.ctx.Err(), context.Canceled):
+	case errors.Is(ctx.Err(), context.Canceled):
 		x.done.Err = &providers.Error{Kind: providers.KindCanceled}
 	case x.answer.Failure != nil:
 		x.refuse()

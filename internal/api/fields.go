@@ -10,6 +10,8 @@ import (
 
 // standard says how each field of OpenAI's request is checked. A field that isn't here is foreign: it goes through
 // to providers that may know it.
+//
+//nolint:gochecknoglobals // a table, never written
 var standard = map[string]func(*draft, gjson.Result) error{
 	"messages":              (*draft).messages,
 	"model":                 func(d *draft, v gjson.Result) error { return text(v, &d.req.Model) },
