@@ -199,6 +199,7 @@ func TestMergeOnReturn(t *testing.T) {
 		{"an opening here that is over is forgotten", nothing, func(t *testing.T, g Gate) { open(t, g); pass(40 * time.Second) }, nothing, Closed, 0, 0},
 		{"opened there as well: theirs holds", nothing, open, open, Open, 1, 1},
 		{"opened and closed there meanwhile: theirs holds", nothing, open, func(t *testing.T, g Gate) { open(t, g); recover(t, g) }, Closed, 2, 0},
+		{"closed there in a later generation, still open here: theirs holds", nothing, func(t *testing.T, g Gate) { call(t, g, Outcome{Class: Hard}) }, func(t *testing.T, g Gate) { open(t, g); recover(t, g) }, Closed, 2, 0},
 		{"open there, recovered here: open", open, recover, nothing, Open, 1, 1},
 		{"nothing happened here", nothing, nothing, open, Open, 1, 1},
 	}
@@ -319,5 +320,146 @@ func TestLaggingReadDoesNotUndoAWrite(t *testing.T) {
 		p.Started()
 		pass(1900 * time.Millisecond)
 		require.EqualValues(t, 2, status(t, g).Generation)
+	})
+}
+
+// A copy's age by the state it shows: an open breaker needs no reading for long, one with a trial soon does.
+func TestAgeOfCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g, other := gateOn(t, Settings{}, store), gateOn(t, Settings{}, store.Store)
+		call(t, g, failed, failed)
+		before, _ := store.counts()
+		for range 39 {
+			refused(t, g)
+			pass(100 * time.Millisecond)
+		}
+		loads, _ := store.counts()
+		require.Equal(t, before, loads)
+		pass(32 * time.Second)
+		trial := enter(t, other)
+		refused(t, g)
+		trial.Started()
+		pass(500 * time.Millisecond)
+		call(t, g, passed)
+	})
+}
+
+func TestClockThatJumpsBack(t *testing.T) {
+	e := &entry{readAt: 10_000}
+	require.True(t, e.fresh(10_000))
+	require.False(t, e.tooOld(11_999))
+	require.False(t, e.fresh(9_999), "a copy from the future has no known age")
+	require.True(t, e.tooOld(9_999))
+}
+
+// One process asks for its trial once, however many of its calls are waiting.
+func TestOneRequestForATrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g := gateOn(t, Settings{}, store)
+		call(t, g, failed, failed)
+		pass(33 * time.Second)
+		status(t, g)
+		_, before := store.counts()
+		store.set(func(f *faulty) { f.delay = 30 * time.Millisecond })
+		require.Len(t, enterAll(t, 20, g), 1)
+		_, updates := store.counts()
+		require.Equal(t, 1, updates-before)
+	})
+}
+
+// The promise of one trial is worth waiting for; a store that was just slow is not waited for again.
+func TestTrialWaitsForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g := gateOn(t, Settings{}, store)
+		call(t, g, failed, failed)
+		pass(33 * time.Second)
+		status(t, g)
+		store.set(func(f *faulty) { f.delay = 200 * time.Millisecond })
+		start := time.Now()
+		p := enter(t, g)
+		require.Equal(t, 200*time.Millisecond, time.Since(start))
+		require.Equal(t, store.Store.(*Memory).holder(), p.(*permit).trial.nonce)
+
+		store.set(func(f *faulty) { f.hang = true })
+		start = time.Now()
+		p.Done(Outcome{Class: Cancelled})
+		require.Equal(t, patience, time.Since(start))
+		start = time.Now()
+		require.True(t, enter(t, g).Trial())
+		require.Equal(t, patience, time.Since(start))
+	})
+}
+
+// A read that overtakes a write under way says nothing new.
+func TestReadDuringAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g, log := logged(t, Settings{}, store)
+		p, q := enter(t, g), enter(t, g)
+		pass(1950 * time.Millisecond)
+		p.Done(failed)
+		store.set(func(f *faulty) { f.delay = 200 * time.Millisecond })
+		go q.Done(failed)
+		synctest.Wait()
+		store.set(func(f *faulty) { f.delay = 0 })
+		pass(100 * time.Millisecond)
+		g.Refresh(t.Context(), model)
+		synctest.Wait()
+		refused(t, g)
+		pass(time.Second)
+		loads, updates := store.counts()
+		require.Equal(t, 2, loads)
+		require.Equal(t, 1, updates)
+		require.Equal(t, 1, log.count("state=open"))
+	})
+}
+
+// A longer Retry-After that the store never heard of is still kept here.
+func TestUnheardDeadlineIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g := gateOn(t, Settings{}, store)
+		p, q := enter(t, g), enter(t, g)
+		p.Done(Outcome{Class: Cool, RetryAfter: 20 * time.Second})
+		store.set(func(f *faulty) { f.err = errors.New("away") })
+		q.Done(Outcome{Class: Cool, RetryAfter: time.Minute})
+		store.set(func(f *faulty) { f.err = nil })
+		for range 59 {
+			refused(t, g)
+			pass(time.Second)
+		}
+		pass(time.Second)
+		require.True(t, enter(t, g).Trial())
+	})
+}
+
+// stubborn refuses every write and shows no reason.
+type stubborn struct {
+	*Memory
+	refuse bool
+}
+
+func (s *stubborn) Update(ctx context.Context, id string, c Change) (Record, bool, error) {
+	if s.refuse {
+		return Record{}, false, nil
+	}
+	return s.Memory.Update(ctx, id, c)
+}
+
+func TestStoreThatContradictsItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &stubborn{Memory: NewMemory(), refuse: true}
+		g := gateOn(t, Settings{}, store)
+		call(t, g, failed, failed)
+		refused(t, g)
+		store.refuse = false
+		pass(3 * time.Second)
+		g.Refresh(t.Context(), model)
+		synctest.Wait()
+		require.Equal(t, Open, store.records[model].State)
+		refused(t, g)
 	})
 }

@@ -85,7 +85,7 @@ func BenchmarkDynamo(b *testing.B) {
 			}
 		}
 	})
-	b.Run("trip", func(b *testing.B) {
+	b.Run("condition failed, read again", func(b *testing.B) {
 		for b.Loop() {
 			if _, _, err := store.Update(b.Context(), "a", Change{Op: Trip}); err != nil {
 				b.Fatal(err)

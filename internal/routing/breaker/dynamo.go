@@ -28,9 +28,11 @@ type DynamoAPI interface {
 // NewClient gives a client with the clocks and retries that a breaker needs: a second attempt at once after a lost
 // connection, none when throttled, and no connection older than what the service keeps.
 func NewClient(cfg aws.Config, opts ...func(*dynamodb.Options)) *dynamodb.Client {
-	client := awshttp.NewBuildableClient().
+	transport := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = 250 * time.Millisecond }).
-		WithTransportOptions(func(t *http.Transport) { t.IdleConnTimeout = 15 * time.Second })
+		WithTransportOptions(func(t *http.Transport) { t.IdleConnTimeout = 15 * time.Second }).
+		GetTransport()
+	client := &http.Client{Transport: transport, CheckRedirect: noRedirect}
 	settings := func(o *dynamodb.Options) {
 		o.HTTPClient = client
 		o.RetryMaxAttempts = 0 // the retryer's own counts, whatever cfg says
@@ -42,6 +44,8 @@ func NewClient(cfg aws.Config, opts ...func(*dynamodb.Options)) *dynamodb.Client
 	}
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){settings}, opts...)...)
 }
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func notThrottled(err error) aws.Ternary {
 	if retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == aws.TrueTernary {

@@ -126,8 +126,7 @@ func (e *entry) read(at int64) {
 func (e *entry) answered(seq uint64, r Record, applied bool, err error, now int64) (Change, bool) {
 	e.writes--
 	if err != nil {
-		e.triedAt = now // the change stays here until the store is met again
-		return Change{}, false
+		return Change{}, false // the change stays here until the store is met again
 	}
 	e.read(now)
 	if applied {

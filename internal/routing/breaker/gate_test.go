@@ -216,6 +216,22 @@ func TestHardOpen(t *testing.T) {
 	})
 }
 
+// The process that lost the race says nothing.
+func TestOneAlarmInTheFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := NewMemory()
+		one, log1 := logged(t, Settings{}, store)
+		two, log2 := logged(t, Settings{}, store)
+		p, q := enter(t, one), enter(t, two)
+		p.Done(Outcome{Class: Hard, Why: "auth"})
+		pass(time.Second)
+		q.Done(Outcome{Class: Hard, Why: "auth"})
+		require.Equal(t, 1, log1.count("breaker alarm")+log2.count("breaker alarm"))
+		require.Equal(t, status(t, one).Generation, status(t, two).Generation)
+		refused(t, two)
+	})
+}
+
 // Every way a trial can end lets go of it: reports of breakers open for hours because of a 401, an ignored error,
 // a cancelled caller or a non-retriable one.
 func TestEveryOutcomeSettlesATrial(t *testing.T) {
@@ -287,90 +303,6 @@ func TestTrialLateButNotReplaced(t *testing.T) {
 		pass(time.Minute)
 		p.Started()
 		require.Equal(t, Closed, status(t, g).State)
-	})
-}
-
-// Results of calls admitted before the breaker opened: state that holds × outcome. None may change anything, but
-// for a longer Retry-After.
-func TestLateResults(t *testing.T) {
-	classes := []Class{Success, Failure, Sample, Hard, Excluded, Cancelled}
-	states := []struct {
-		name  string
-		reach func(t *testing.T, g Gate)
-	}{
-		{"open", func(*testing.T, Gate) {}},
-		{"half-open", func(t *testing.T, g Gate) { pass(33 * time.Second); enter(t, g) }},
-		{"closed again", func(t *testing.T, g Gate) { pass(33 * time.Second); enter(t, g).Started() }},
-	}
-	for _, st := range states {
-		for _, class := range classes {
-			t.Run(st.name+" "+strconv.Itoa(int(class)), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					store := NewMemory()
-					g := gateOn(t, Settings{}, store)
-					old := []Permit{enter(t, g), enter(t, g), enter(t, g)}
-					call(t, g, failed, failed)
-					st.reach(t, g)
-					want := store.records[model]
-					for _, p := range old {
-						p.Done(Outcome{Class: class})
-					}
-					require.Equal(t, want, store.records[model])
-					require.Equal(t, want.State, status(t, g).State)
-					if want.State == Closed {
-						call(t, g, failed, passed, failed) // the run did not move either
-						call(t, g, passed)
-					}
-				})
-			})
-		}
-	}
-}
-
-func TestLateSuccessDoesNotEndARun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := gateOn(t, Settings{}, NewMemory())
-		old := enter(t, g)
-		call(t, g, failed, failed)
-		pass(33 * time.Second)
-		enter(t, g).Started()
-		call(t, g, failed)
-		old.Done(passed)
-		call(t, g, failed)
-		refused(t, g)
-	})
-}
-
-// A stream that breaks after its first token is a fresh failure, whatever generation it was admitted in.
-func TestStreamThatBreaksLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := NewMemory()
-		g := gateOn(t, Settings{}, store)
-		old := enter(t, g)
-		old.Started()
-		call(t, g, failed, failed)
-		pass(33 * time.Second)
-		trial := enter(t, g)
-		trial.Started()
-		require.EqualValues(t, 2, store.records[model].Gen)
-		trial.Done(failed)
-		call(t, g, Outcome{Class: Sample}) // still closed
-		old.Done(failed)
-		require.Equal(t, Open, refused(t, g).State)
-		require.EqualValues(t, 3, store.records[model].Gen)
-	})
-}
-
-// A stream's first token doesn't end a run: only its end does.
-func TestStartedMovesNoRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := gateOn(t, Settings{}, NewMemory())
-		for range 2 {
-			p := enter(t, g)
-			p.Started()
-			p.Done(failed)
-		}
-		refused(t, g)
 	})
 }
 

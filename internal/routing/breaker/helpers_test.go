@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -189,11 +190,7 @@ func dynamoClient(t testing.TB) *dynamodb.Client {
 	}
 	cfg := aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", "")}
 	client := NewClient(cfg, func(o *dynamodb.Options) { o.BaseEndpoint = &url })
-	t.Cleanup(func() {
-		if c, ok := client.Options().HTTPClient.(interface{ CloseIdleConnections() }); ok {
-			c.CloseIdleConnections()
-		}
-	})
+	t.Cleanup(client.Options().HTTPClient.(*http.Client).CloseIdleConnections)
 	return client
 }
 
