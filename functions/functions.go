@@ -49,7 +49,7 @@ func Open(version string) Function {
 }
 
 func (f *Function) open(ctx context.Context, version string) error {
-	c, warnings, err := config.Load(ctx, config.Source{Location: location()})
+	c, warnings, err := config.Load(ctx, config.Source{Location: location(), MoreKeys: f.Places.Keys != ""})
 	if err != nil {
 		return err
 	}

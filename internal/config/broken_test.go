@@ -155,6 +155,8 @@ func broken() []struct{ name, text, want string } {
 		{"cap", one + "caps:\n  - {tenant: x, usd_per_day: 5}\n", `f.yaml:3: caps[0]: caps are not supported yet by this version`},
 		{"cap without amount", one + "caps: [{tenant: x}]\n", "f.yaml:2: caps[0] has no usd_per_day\n" + `f.yaml:2: caps[0]: caps are not supported yet by this version`},
 		{"window", one + "breaker: {mode: window}\n", `f.yaml:2: breaker.mode: window is not supported yet by this version`},
+		{"all open", one + "breaker: {all_open: earliest}\n", `f.yaml:2: breaker.all_open: earliest is not supported yet by this version`},
+		{"front cache", one + "cache: {mode: front}\n", `f.yaml:2: cache.mode: front is not supported yet by this version`},
 		{"hybrid", one + "breaker: {mode: hybrid}\n", `f.yaml:2: breaker.mode: hybrid is not supported yet by this version`},
 		{"slow calls", one + "breaker: {slow_call: {after: 10s}}\n", `f.yaml:2: breaker.slow_call.after: slow calls are not supported yet by this version`},
 		{"shadow", one + "cache: {shadow: 0.1}\n", `f.yaml:2: cache.shadow: shadow lookups are not supported yet by this version`},

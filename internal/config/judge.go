@@ -222,6 +222,12 @@ func (d *decoder) judgeVersion(c *Config) {
 	if c.Breaker.Mode != "consecutive" {
 		d.failAt("breaker.mode", "%s is %s", c.Breaker.Mode, later)
 	}
+	if c.Breaker.AllOpen == "earliest" {
+		d.failAt("breaker.all_open", "earliest is %s", later)
+	}
+	if c.Cache.Mode == "front" {
+		d.failAt("cache.mode", "front is %s", later)
+	}
 	if c.Breaker.SlowCall.After > 0 {
 		d.failAt("breaker.slow_call.after", "slow calls are %s", later)
 	}

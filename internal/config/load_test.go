@@ -95,7 +95,7 @@ func TestEveryKey(t *testing.T) {
 		Breaker: Breaker{
 			Enabled: false, Observe: true, Mode: "consecutive", FailureThreshold: 3, OpenDuration: time.Minute,
 			MaxOpenDuration: 5 * time.Minute, Sample: Sample{Size: 40, MinCalls: 10, FailureRate: 0.25},
-			HalfOpenSuccesses: 2, SlowCall: SlowCall{Rate: 0.5}, AllOpen: "earliest",
+			HalfOpenSuccesses: 2, SlowCall: SlowCall{Rate: 0.5}, AllOpen: "cache",
 		},
 		Retries: Retries{Max: 1, Last: 2, Base: 100 * time.Millisecond, Cap: time.Second},
 		Budget:  Budget{Total: time.Minute, Reserve: time.Second},
@@ -122,7 +122,7 @@ func TestEveryKey(t *testing.T) {
 		ContentPolicy: "next",
 		Limits:        Limits{Body: 5_000_000},
 		Cache: Cache{
-			Mode: "front", Accept: "similar", TTL: time.Hour, MaxEntries: 5, Shared: true, Corpus: "2026-01",
+			Mode: "off", Accept: "similar", TTL: time.Hour, MaxEntries: 5, Shared: true, Corpus: "2026-01",
 		},
 		Fallback: Fallback{
 			Status: 503, Structured: "message", RetryAfter: 5 * time.Second, Messages: map[string]string{"zh": "忙", "en": "busy"},
