@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// heldBack are the request fields that change who is called, whose keys are used or what it costs. They don't go
+// heldBack names the request fields that change who is called, whose keys are used or what it costs. They don't go
 // through, standard or not, unless the candidate allows them.
-var heldBack = []string{
-	"models", "provider", "route", "transforms", "plugins", "data_sources", "service_tier", "priority", "chat_template",
+func heldBack() []string {
+	return []string{"models", "provider", "route", "transforms", "plugins", "data_sources", "service_tier", "priority", "chat_template"}
 }
 
 // requestBody is the caller's own body with what must differ: the model, the stream, the thinking, and what is held
@@ -123,7 +123,7 @@ func (b *requestBody) dropped(lower, name string, keepMetadata bool) bool {
 	if slices.Contains(b.call.Options.Allow, name) {
 		return false
 	}
-	return slices.Contains(heldBack, lower) || lower == "metadata" && !keepMetadata
+	return slices.Contains(heldBack(), lower) || lower == "metadata" && !keepMetadata
 }
 
 // set writes a field once.

@@ -3,6 +3,7 @@ package providers
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -201,7 +202,7 @@ func (p *progress) end(cause error) error {
 		return &Error{Kind: KindEmpty}
 	case p.finish != "":
 		return io.EOF
-	case cause == nil || cause == io.EOF:
+	case cause == nil || errors.Is(cause, io.EOF):
 		return &Error{Kind: KindTruncated, Err: io.ErrUnexpectedEOF}
 	}
 	return AsError(cause)

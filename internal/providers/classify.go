@@ -93,9 +93,9 @@ func (f *fault) kindOfCodes(status int, text string) Kind {
 			if i >= 0 {
 				key = normal(parts[i])
 			}
-			k, ok := codeKinds[key]
+			k := kindOfCode(key)
 			switch {
-			case !ok:
+			case k == KindNone:
 			case key == "allocationquota" && strings.Contains(text, "free"):
 				return KindQuota
 			case k == KindAuth && status == 403: // also what a balance or a filter says
@@ -134,7 +134,7 @@ func kindOfText(status int, text string) Kind {
 	if status == 401 || text == "" {
 		return KindNone
 	}
-	for _, rule := range textKinds {
+	for _, rule := range textKinds() {
 		if rule.kind == KindOverloaded && status == 400 {
 			continue
 		}

@@ -16,6 +16,8 @@ const (
 
 // patterns find what must not leave: keys and their masked forms, tokens, ids of accounts and people. They are
 // compiled at the first error, not at the start of the process.
+//
+//nolint:gochecknoglobals // a constant, made late
 var patterns = sync.OnceValue(func() (p struct{ always, digits, labelled *regexp.Regexp }) {
 	p.always = regexp.MustCompile(strings.Join([]string{
 		`\b(?:sk|gsk|xai|nvapi|hf)[-_][A-Za-z0-9][A-Za-z0-9_\-*.]{4,}`,

@@ -55,8 +55,8 @@ func newClient(s Settings, auth string) *client {
 
 // scrub takes the client's own secrets out of an error's texts.
 func (c *client) scrub(err error) error {
-	e, ok := err.(*Error) //nolint:errorlint // an adapter's own error, not wrapped
-	if !ok {
+	var e *Error
+	if !errors.As(err, &e) {
 		return err
 	}
 	for _, secret := range c.secrets {
@@ -64,7 +64,7 @@ func (c *client) scrub(err error) error {
 		e.Code = strings.ReplaceAll(e.Code, secret, "")
 		e.Param = strings.ReplaceAll(e.Param, secret, "")
 	}
-	return e
+	return err
 }
 
 // newTransport has no wait for headers: routing owns that clock. The dial's own limits only keep abandoned dials
@@ -275,7 +275,7 @@ type respBody struct {
 func (b *respBody) Read(p []byte) (int, error) {
 	n, err := b.rc.Read(p)
 	switch {
-	case err == nil || err == io.EOF:
+	case err == nil || errors.Is(err, io.EOF):
 		return n, err
 	case b.ctx.Err() != nil:
 		return n, ended(b.ctx)

@@ -445,7 +445,7 @@ func TestPostReadsLittleOfAnError(t *testing.T) {
 	})
 	_, err := testClient(t, Settings{}).post(t.Context(), url, nil, nil, 0)
 	require.Equal(t, KindBadRequest, AsError(err).Kind)
-	require.Equal(t, maxMessage, len(AsError(err).Message))
+	require.Len(t, AsError(err).Message, maxMessage)
 }
 
 func TestClientScrubsItsSecrets(t *testing.T) {

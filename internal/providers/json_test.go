@@ -40,7 +40,7 @@ func FuzzWalk(f *testing.F) {
 			}
 			got[decodeKey(key)] = bytes.Clone(value)
 		}
-		require.Equal(t, len(object), len(got))
+		require.Len(t, got, len(object))
 		for k, v := range object {
 			require.Equal(t, string(v), string(got[k]))
 		}

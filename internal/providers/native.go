@@ -160,7 +160,7 @@ func unsupported(param string) *Error {
 // and no dialect has one with capitals.
 func (f fields) strip(allow []string) {
 	for name := range f {
-		if fold(name) != name || !carried(name) || slices.Contains(heldBack, name) && !slices.Contains(allow, name) {
+		if fold(name) != name || !carried(name) || slices.Contains(heldBack(), name) && !slices.Contains(allow, name) {
 			delete(f, name)
 		}
 	}

@@ -204,7 +204,7 @@ func (s *openAIStream) marker() (Chunk, error) {
 // end settles how the stream ended: what comes after a finish reason changes nothing.
 func (s *openAIStream) end(err error) {
 	s.done = s.mend.progress.end(err)
-	if err == io.EOF && s.done != io.EOF && !s.chat && s.sse.alien {
+	if errors.Is(err, io.EOF) && AsError(s.done).Kind == KindTruncated && !s.chat && s.sse.alien {
 		s.done = undecodable(false)
 	}
 	s.stop()
@@ -219,10 +219,10 @@ func (s *openAIStream) stop() {
 // Close ends the call.
 func (s *openAIStream) Close() error {
 	s.stop()
-	switch s.done {
-	case nil:
+	switch {
+	case s.done == nil:
 		s.done = &Error{Kind: KindCanceled, Err: context.Canceled}
-	case io.EOF:
+	case errors.Is(s.done, io.EOF):
 		drain(s.body)
 	}
 	return s.body.Close()

@@ -2,6 +2,7 @@ package providers
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -71,7 +72,7 @@ func (s *sseReader) next() (event, error) {
 
 // last gives what was left unterminated when the body ended, then the reason why it ended.
 func (s *sseReader) last() (event, error) {
-	if s.pos < s.end && s.err == io.EOF {
+	if s.pos < s.end && errors.Is(s.err, io.EOF) {
 		rest, alien := s.unmark(s.buf[s.pos:s.end]), s.alien
 		s.field(rest)
 		s.pos = s.end
@@ -175,7 +176,7 @@ func (s *sseReader) rest() ([]byte, error) {
 	for s.err == nil {
 		s.fill()
 	}
-	if s.err != io.EOF {
+	if !errors.Is(s.err, io.EOF) {
 		return nil, s.err
 	}
 	return s.buf[s.pos:s.end], nil

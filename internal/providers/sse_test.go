@@ -106,7 +106,7 @@ func TestSSELongEvents(t *testing.T) {
 			got, err := readEvents(strings.NewReader("data: " + text + "\n\ndata: b\n\n"))
 			require.Equal(t, io.EOF, err)
 			require.Len(t, got, 2)
-			require.Equal(t, n, len(got[0].Data))
+			require.Len(t, got[0].Data, n)
 		})
 	}
 	many := strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 17)
