@@ -22,7 +22,7 @@ func mendUsage(raw []byte) []byte {
 type usageView struct {
 	prompt, completion, total []byte
 	reasoning, cached         []byte
-	foreign, odd              bool // other names for the counts; a count that is no whole number
+	foreign                   bool // other names for the counts
 	details                   bool // prompt_tokens_details is there
 }
 
