@@ -19,13 +19,15 @@ func heldBack() []string {
 type requestBody struct {
 	call  Call
 	way   string // how thinking is asked for
+	usage bool   // whether usage may be asked for
 	out   []byte
 	wrote map[string]bool
 }
 
-// openAIBody makes the body for a call. way is one of the values of Settings.Thinking.
-func openAIBody(call Call, way string) []byte {
-	b := requestBody{call: call, way: way, wrote: map[string]bool{}}
+// openAIBody makes the body for a call. way is one of the values of Settings.Thinking; usage says whether the
+// provider takes stream_options.
+func openAIBody(call Call, way string, usage bool) []byte {
+	b := requestBody{call: call, way: way, usage: usage, wrote: map[string]bool{}}
 	b.out = append(make([]byte, 0, len(call.Request.Raw)+256), '{')
 	keepMetadata := string(field(call.Request.Raw, "store")) == "true"
 	for w := walk(call.Request.Raw); ; {
@@ -81,7 +83,7 @@ func (b *requestBody) own(name, written string, value []byte) []byte {
 		return appendString(nil, b.call.Model)
 	case name == "stream":
 		return boolean(stream)
-	case name == "stream_options" && stream:
+	case name == "stream_options" && stream && b.usage:
 		return merged(own(value, name == written), "include_usage", []byte("true"))
 	case name == "reasoning_effort" && say && b.way == ThinkingByEffort:
 		return appendString(nil, b.effort())

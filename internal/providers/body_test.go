@@ -14,7 +14,7 @@ func bodyFor(raw, way string, change func(*Call)) string {
 	if change != nil {
 		change(&call)
 	}
-	return string(openAIBody(call, way))
+	return string(openAIBody(call, way, true))
 }
 
 // nativeCallOf is a call of model "m" with the thinking that raw asks for.
@@ -120,6 +120,13 @@ func TestOpenAIBodyThinking(t *testing.T) {
 	}
 }
 
+func TestOpenAIBodyWithoutStreamOptions(t *testing.T) {
+	call := nativeCallOf(`{"stream_options":{"include_usage":true}}`)
+	require.JSONEq(t, `{"model":"m","stream":true}`, string(openAIBody(call, ThinkingByNone, false)))
+	require.False(t, takesStreamOptions("https://api.mistral.ai/v1"))
+	require.True(t, takesStreamOptions("https://api.openai.com/v1"))
+}
+
 // Whatever a caller sends, the body is JSON, asks for the right model once, and has nothing that is held back.
 func FuzzOpenAIBody(f *testing.F) {
 	f.Add([]byte(`{"model":"auto","stream_options":{"a":1},"servic\u0065_tier":1,"enable_thinking":true}`))
@@ -128,7 +135,7 @@ func FuzzOpenAIBody(f *testing.F) {
 		if !json.Valid(raw) || !isObject(raw) {
 			return
 		}
-		body := openAIBody(nativeCallOf(string(raw)), ThinkingByEnable)
+		body := openAIBody(nativeCallOf(string(raw)), ThinkingByEnable, true)
 		var got map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal(body, &got), "%s", body)
 		require.Equal(t, `"m"`, string(got["model"]))

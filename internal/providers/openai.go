@@ -42,7 +42,8 @@ func (p *openAI) Stream(ctx context.Context, call Call) (Stream, error) {
 	if call.Options.NoStream {
 		header.Set("Accept", "application/json")
 	}
-	resp, err := p.client.post(ctx, p.url(call), openAIBody(call, p.way), header, call.Connect)
+	body := openAIBody(call, p.way, takesStreamOptions(baseURL(call, p.base)))
+	resp, err := p.client.post(ctx, p.url(call), body, header, call.Connect)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +57,12 @@ func (p *openAI) url(call Call) string {
 		return base + "/chat/completions"
 	}
 	return base + "/openai/deployments/" + url.PathEscape(call.Model) + "/chat/completions?api-version=" + url.QueryEscape(p.version)
+}
+
+// takesStreamOptions is false for Mistral, which answers 422 to them, and sends usage unasked.
+func takesStreamOptions(base string) bool {
+	u, err := url.Parse(base)
+	return err != nil || u.Hostname() != "api.mistral.ai"
 }
 
 func baseURL(call Call, own string) string {
