@@ -35,12 +35,12 @@ func TestBuiltinReproducesItsTestVectors(t *testing.T) {
 func TestBuiltinHasNoVectorWithoutAPiece(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "punctuation": "?! …", "unknown runes": "ꙮꙮ"} {
 		t.Run(name, func(t *testing.T) {
-			v, err := NewBuiltin().Embed(context.Background(), text)
+			v, err := sharedBuiltin().Embed(context.Background(), text)
 			require.NoError(t, err)
 			require.Nil(t, v.Values)
 		})
 	}
-	v, err := NewBuiltin().Embed(context.Background(), "ꙮꙮ")
+	v, err := sharedBuiltin().Embed(context.Background(), "ꙮꙮ")
 	require.NoError(t, err)
 	require.Equal(t, 2, v.Unknown)
 }

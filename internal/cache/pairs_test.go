@@ -13,7 +13,7 @@ import (
 
 // The sample in testdata judges what is served; it isn't to be tuned to. Identical texts are left out.
 func TestPrecisionOnPairs(t *testing.T) {
-	embedder, log := NewBuiltin(), slog.New(slog.DiscardHandler)
+	embedder, log := sharedBuiltin(), slog.New(slog.DiscardHandler)
 	type figures struct{ right, wrong, same int }
 	got := map[string]*figures{}
 	for _, p := range pairs(t) {

@@ -219,7 +219,7 @@ func TestPostgresCanceledCallerDoesNotMarkAway(t *testing.T) {
 }
 
 func TestCacheOverPostgres(t *testing.T) {
-	c := New(Settings{}, openPostgres(t, database(t)), NewBuiltin(), slog.New(slog.DiscardHandler))
+	c := New(Settings{}, openPostgres(t, database(t)), sharedBuiltin(), slog.New(slog.DiscardHandler))
 	store(t, c, text("怎么在网上选车牌号？"))
 	for question, want := range map[string]string{
 		"怎么在网上选车牌号？": ruleExact, "如何在網上選車牌號": ruleCanonical, "网上怎么选车牌号": ruleSimilar, "网上怎么选手机号": "",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,11 @@ import (
 	"pgregory.net/rapid"
 )
 
+// sharedBuiltin is read once for all tests: that takes a while under -race.
+var sharedBuiltin = sync.OnceValue(NewBuiltin)
+
 func newCache(s Settings) *Cache {
-	return New(s, NewMemory(s.MaxEntries), NewBuiltin(), slog.New(slog.DiscardHandler))
+	return New(s, NewMemory(s.MaxEntries), sharedBuiltin(), slog.New(slog.DiscardHandler))
 }
 
 func store(t testing.TB, c *Cache, q Question) {
@@ -140,7 +144,7 @@ func TestNoHitCrossesAScope(t *testing.T) {
 		}
 		return fmt.Sprintf("%q %q %q %q %q %q %q %q", q.Tenant, q.User, q.System, q.Tools, q.Format, q.Attachments, s.Corpus, s.Generation)
 	}
-	builtin := NewBuiltin()
+	builtin := sharedBuiltin()
 	rapid.Check(t, func(t *rapid.T) {
 		memory := NewMemory(0)
 		s1, q1 := draw(t, "stored")
@@ -220,7 +224,7 @@ func (*broken) Put(context.Context, Entry) error         { return errBroken }
 func (*broken) Expire(context.Context, int) (int, error) { return 0, errBroken }
 
 func TestABrokenStoreIsAMissAndAnError(t *testing.T) {
-	c := New(Settings{}, &broken{}, NewBuiltin(), slog.New(slog.DiscardHandler))
+	c := New(Settings{}, &broken{}, sharedBuiltin(), slog.New(slog.DiscardHandler))
 	_, found, err := c.Lookup(t.Context(), text("How do bridges carry loads?"))
 	require.False(t, found)
 	require.ErrorIs(t, err, errBroken)
