@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 
@@ -22,7 +23,7 @@ type lastResort struct {
 func (l lastResort) Lookup(ctx context.Context, req *routing.Request) *routing.CacheHit {
 	hit, found, err := l.cache.Lookup(ctx, question(req))
 	if err != nil {
-		l.log.WarnContext(ctx, "cache lookup failed", "route_id", req.RouteID, "error", err)
+		l.log.Log(ctx, levelOf(err), "cache lookup failed", "route_id", req.RouteID, "error", err)
 	}
 	if !found {
 		return nil
@@ -30,6 +31,14 @@ func (l lastResort) Lookup(ctx context.Context, req *routing.Request) *routing.C
 	return &routing.CacheHit{
 		Rule: hit.Rule, Similarity: hit.Similarity, Age: hit.Age, Text: hit.Text, Question: hit.Question,
 	}
+}
+
+// levelOf keeps what the store has said already, once, from being said for each request.
+func levelOf(err error) slog.Level {
+	if errors.Is(err, cache.ErrAway) {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // question is what the cache looks at of a request. A conversation that doesn't end with the user has no question:

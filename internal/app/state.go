@@ -184,7 +184,7 @@ func (a *App) finished(ctx context.Context, req *routing.Request, trace routing.
 		return
 	}
 	if err := a.cache.Store(ctx, question(req), done.Text); err != nil {
-		a.log.WarnContext(ctx, "answer not cached", "route_id", req.RouteID, "error", err)
+		a.log.Log(ctx, levelOf(err), "answer not cached", "route_id", req.RouteID, "error", err)
 	}
 }
 
