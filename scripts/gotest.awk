@@ -1,9 +1,10 @@
 # Reads `go test -v ./...`: passes on one line a package, and everything a failed package said. Appends
 # "go PASSED FAILED SKIPPED" to the file `counts`. Its exit status says whether all went well.
 
-/^ *--- PASS: / { passed++ }
-/^ *--- FAIL: / { failed++ }
+/^ *--- PASS: / { passed++; next }
+/^ *--- FAIL: / { failed++; failures = failures $0 "\n" }
 /^ *--- SKIP: / { skipped++; skips = skips $0 "\n" }
+/^=== /         { next }
 /^FAIL/         { bad = 1 }
 
 # A package's last line: its output stands together before it.
@@ -19,6 +20,7 @@ length(held) < 4000000 { held = held $0 "\n" }
 
 END {
 	if (bad) printf "%s", held
+	if (failures != "") printf "failed:\n%s", failures
 	if (skips != "") printf "skipped:\n%s", skips
 	printf "go %d %d %d\n", passed, failed, skipped >> counts
 	exit (bad || passed == 0)
