@@ -46,6 +46,7 @@ type Attempt struct {
 	Ended     bool          // Duration is final
 	TTFT      time.Duration // until the first token; 0 if none came
 	Code      string        // the provider's error code, for the log only
+	Stack     string        // of a panic, for the log only
 }
 
 // Trace is everything that an answer tells of its making. The metadata, the log and the metrics are made of it.

@@ -14,7 +14,7 @@ import (
 // What may be held back before the commit; an attempt that says more is malformed.
 const (
 	maxHeldStream = 256 << 10 // before a stream's first token
-	maxHeldJSON   = 16 << 20  // a whole JSON answer
+	maxHeldJSON   = 64 << 20  // a whole JSON answer: 200,000 tokens, of some 300 bytes each with all that is around them
 )
 
 // attempt is one call of one candidate, from its start to its end.
@@ -54,6 +54,7 @@ func (r *Router) begin(ctx context.Context, c *Candidate, req *Request, b budget
 }
 
 func (a *attempt) open(c *Candidate, req *Request) (err error) {
+	defer caught(&err)
 	a.clocks.forHeaders()
 	a.stream, err = c.Client.Stream(a.ctx, c.call(req))
 	if err == nil {
@@ -70,7 +71,7 @@ func (a *attempt) probe(hold Hold) error {
 	}
 	for {
 		chunk, err := a.read()
-		if errors.Is(err, io.EOF) {
+		if err != nil && a.over(err) {
 			return nil // the provider's adapter has judged that this is an answer
 		}
 		if err != nil {
@@ -87,8 +88,9 @@ func (a *attempt) probe(hold Hold) error {
 }
 
 // read takes one chunk from the provider and notes what it means.
-func (a *attempt) read() (providers.Chunk, error) {
-	chunk, err := a.stream.Next()
+func (a *attempt) read() (chunk providers.Chunk, err error) {
+	defer caught(&err)
+	chunk, err = a.stream.Next()
 	if err != nil {
 		a.ended = errors.Is(err, io.EOF)
 		return chunk, err
@@ -106,6 +108,10 @@ func (a *attempt) read() (providers.Chunk, error) {
 	}
 	return chunk, nil
 }
+
+// over says whether an error is the end of a whole answer: after one that has said something and finished, whatever
+// comes changes nothing.
+func (a *attempt) over(err error) bool { return errors.Is(err, io.EOF) || a.started && a.finished }
 
 // keep copies a chunk, as it is valid only until the next one.
 func (a *attempt) keep(c providers.Chunk) {

@@ -150,6 +150,22 @@ func (s *Settings) chainOf(primary string) *Chain {
 	return nil
 }
 
+// chainsOf are the chains as a tenant may know them: without other tenants' candidates.
+func (s *Settings) chainsOf(tenant string) []Chain {
+	may := func(id string) bool {
+		c := s.candidate(id)
+		return c != nil && c.serves(tenant)
+	}
+	var out []Chain
+	for _, c := range s.Chains {
+		if may(c.Primary) {
+			c.Fallbacks = slices.DeleteFunc(slices.Clone(c.Fallbacks), func(e Entry) bool { return !may(e.Model) })
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 func (c *Candidate) serves(tenant string) bool {
 	return c.Tenants == nil || slices.Contains(c.Tenants, tenant)
 }

@@ -120,7 +120,7 @@ func earlier(a, b limit) limit {
 func blame(ctx context.Context, err error) *providers.Error {
 	cause := context.Cause(ctx)
 	if cause == nil {
-		return providers.AsError(err)
+		return ofProvider(err)
 	}
 	kind := providers.KindCanceled
 	switch cause {
@@ -130,4 +130,15 @@ func blame(ctx context.Context, err error) *providers.Error {
 		kind = providers.KindDeadline
 	}
 	return &providers.Error{Kind: kind, Err: cause}
+}
+
+// ofProvider is an error that is the provider's own. Whether the caller left or the budget ended only we know; an
+// adapter that says so, or says nothing, has failed.
+func ofProvider(err error) *providers.Error {
+	e := providers.AsError(err)
+	switch e.Kind {
+	case providers.KindNone, providers.KindCanceled, providers.KindDeadline:
+		return &providers.Error{Kind: providers.KindServerError, Status: e.Status, Code: e.Code, Err: err}
+	}
+	return e
 }

@@ -1,7 +1,10 @@
 package routing
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"holdfast/internal/providers"
 )
@@ -41,8 +44,33 @@ func callerFailure(e *providers.Error) *Failure {
 	if f.Code == "" {
 		f.Code = e.Code
 	}
+	if e.Kind == providers.KindUnsupported {
+		f.Code = cmp.Or(f.Code, "unsupported")
+	}
 	if f.Message == "" {
 		f.Message = "The model refused the request (" + e.Kind.String() + ")."
 	}
 	return f
+}
+
+// panicked is the cause of a failure that is a fault of ours: an adapter that didn't bear what it was given. It has
+// the stack, but not the value, which may quote a caller or a provider.
+type panicked struct{ stack string }
+
+func (*panicked) Error() string { return "panic" }
+
+// caught, deferred, makes a panic an error: the next candidate may do better.
+func caught(err *error) {
+	if recover() != nil {
+		*err = &providers.Error{Kind: providers.KindServerError, Code: "panic", Err: &panicked{string(debug.Stack())}}
+	}
+}
+
+// stackOf is the stack of a failure that was a panic, else "".
+func stackOf(e *providers.Error) string {
+	var p *panicked
+	if errors.As(e.Err, &p) {
+		return p.stack
+	}
+	return ""
 }

@@ -1,7 +1,6 @@
 package routing
 
 import (
-	"errors"
 	"io"
 	"time"
 
@@ -14,37 +13,33 @@ type live struct {
 	*attempt
 	entry   *Attempt // its line in the answer's trace
 	foreign bool
-	done    bool
+	end     error // what Next gives from now on, io.EOF or a *providers.Error; nil while the answer goes on
 }
 
 // Next gives the held chunks, then the live ones. A failure after the commit ends the stream: nothing is switched.
 func (l *live) Next() (providers.Chunk, error) {
-	if len(l.held) > 0 {
+	switch {
+	case l.end != nil:
+		return providers.Chunk{}, l.end
+	case len(l.held) > 0:
 		chunk := l.held[0]
 		l.held = l.held[1:]
 		l.note(chunk)
 		return chunk, nil
-	}
-	if l.done || l.ended {
-		l.finish(breaker.Outcome{Class: breaker.Success})
-		return providers.Chunk{}, io.EOF
+	case l.ended:
+		return providers.Chunk{}, l.finish(nil)
 	}
 	l.clocks.forChunk()
 	chunk, err := l.read()
 	l.clocks.pause()
-	if err == nil {
+	switch {
+	case err == nil:
 		l.note(chunk)
 		return chunk, nil
+	case l.over(err):
+		return providers.Chunk{}, l.finish(nil)
 	}
-	if l.finished || errors.Is(err, io.EOF) {
-		l.finish(breaker.Outcome{Class: breaker.Success})
-		return providers.Chunk{}, io.EOF
-	}
-	failure := blame(l.ctx, err)
-	l.entry.Outcome, l.entry.Code = failure.Kind.String(), failure.Code
-	l.entry.Status = failure.Status
-	l.finish(outcome(failure, l.foreign))
-	return providers.Chunk{}, failure
+	return providers.Chunk{}, l.finish(blame(l.ctx, err))
 }
 
 // note keeps the trace true: from the finish reason on, the attempt's duration is final.
@@ -57,23 +52,28 @@ func (l *live) note(c providers.Chunk) {
 // Close ends the attempt. One that is left before its end was left by the caller: that counts for nothing.
 func (l *live) Close() {
 	if l.finished || l.ended {
-		l.finish(breaker.Outcome{Class: breaker.Success})
+		_ = l.finish(nil)
 		return
 	}
-	if !l.done {
-		l.entry.Outcome = providers.KindCanceled.String()
-	}
-	l.finish(breaker.Outcome{Class: breaker.Cancelled, Why: providers.KindCanceled.String()})
+	_ = l.finish(&providers.Error{Kind: providers.KindCanceled})
 }
 
-func (l *live) finish(o breaker.Outcome) {
-	if l.done {
-		return
+// finish ends the attempt and reports it, once. nil: the answer is complete. It gives what Next gives.
+func (l *live) finish(failure *providers.Error) error {
+	if l.end != nil {
+		return l.end
 	}
-	l.done, l.held = true, nil
+	l.held, l.end = nil, io.EOF
+	o := breaker.Outcome{Class: breaker.Success}
+	if failure != nil {
+		l.end, o = failure, outcome(failure, l.foreign)
+		l.entry.Outcome, l.entry.Status = failure.Kind.String(), failure.Status
+		l.entry.Code, l.entry.Stack = failure.Code, stackOf(failure)
+	}
 	if !l.entry.Ended {
 		l.entry.Duration, l.entry.Ended = time.Since(l.clocks.start), true
 	}
 	l.close()
 	l.permit.Done(o)
+	return l.end
 }

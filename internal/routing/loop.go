@@ -27,7 +27,7 @@ type walk struct {
 
 // run asks the candidates one after another and gives the committed attempt, or nil.
 func (w *walk) run() (*attempt, *Candidate) {
-	for i := 0; i < len(w.links) && w.ctx.Err() == nil; i++ { // links may be put in another order on the way
+	for i := 0; i < len(w.links) && !w.left(); i++ { // links may be put in another order on the way
 		l := w.links[i]
 		permit, skip := w.admit(l)
 		if skip != "" {
@@ -46,6 +46,9 @@ func (w *walk) run() (*attempt, *Candidate) {
 	}
 	return nil, nil
 }
+
+// left says whether the caller has left. A deadline of his is the budget's business.
+func (w *walk) left() bool { return errors.Is(w.ctx.Err(), context.Canceled) }
 
 // admit says whether a candidate may be called now: with a permit, or with the reason why it is skipped.
 func (w *walk) admit(l link) (breaker.Permit, Skip) {
@@ -191,7 +194,7 @@ func record(id string, a *attempt, failure *providers.Error, d time.Duration) At
 	}
 	return Attempt{
 		Candidate: id, Outcome: failure.Kind.String(), Status: failure.Status,
-		Duration: d, Ended: true, Code: failure.Code,
+		Duration: d, Ended: true, Code: failure.Code, Stack: stackOf(failure),
 	}
 }
 

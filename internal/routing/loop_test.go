@@ -212,7 +212,7 @@ func TestHeldBytesAreBounded(t *testing.T) {
 	require.Equal(t, []string{"a:ok"}, newLab(t, scripted(large)).ask().outcomes(), "the first token itself may be large")
 
 	var flood []step
-	for range 17 {
+	for range 65 {
 		flood = append(flood, say(strings.Repeat("x", 1<<20)))
 	}
 	l = newLab(t, scripted(append(flood, stop, end)), scripted(answer))

@@ -10,7 +10,7 @@ import (
 )
 
 // outcome says what the breaker hears of a failure. A failure that a caller could provoke with fields outside
-// OpenAI's standard must not open a breaker for long: it counts nowhere then.
+// OpenAI's standard must not open a breaker for long: it counts nowhere then. A panic is no fault of the provider.
 func outcome(e *providers.Error, foreign bool) breaker.Outcome {
 	o := breaker.Outcome{RetryAfter: e.RetryAfter, Why: e.Kind.String()}
 	switch e.Kind.Effect().Breaker {
@@ -29,6 +29,9 @@ func outcome(e *providers.Error, foreign bool) breaker.Outcome {
 		if foreign {
 			o.Class = breaker.Excluded
 		}
+	}
+	if stackOf(e) != "" {
+		o.Class = breaker.Cancelled
 	}
 	return o
 }

@@ -2,9 +2,9 @@ package routing
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 
-	"holdfast/internal/providers"
 	"holdfast/internal/routing/breaker"
 )
 
@@ -40,6 +40,9 @@ func (s *Settings) heads() []string {
 	return ids
 }
 
+// unknownModel is what a caller hears of a model that isn't one of his: the same whether it is another's or nobody's.
+const unknownModel = "The model `%s` does not exist. GET /v1/models lists what does; leave model out or use auto to let the configuration choose."
+
 // Prepare starts reading the state of the breakers that a request will most likely meet first, so that it overlaps
 // with decoding. It doesn't wait. The rest of a chain is read when its turn comes.
 func (r *Router) Prepare(ctx context.Context) { r.gate.Refresh(ctx, r.heads...) }
@@ -53,7 +56,7 @@ func (r *Router) Answer(ctx context.Context, req *Request) *Answer {
 	if !known {
 		return refuse(trace, &Failure{
 			Status: 404, Type: invalidRequest, Code: "model_not_found", Param: "model",
-			Message: "The model `" + shorten(req.Model) + "` does not exist. GET /v1/models lists what does; leave model out or use auto to let the configuration choose.",
+			Message: fmt.Sprintf(unknownModel, shorten(req.Model)),
 		})
 	}
 	trace.Chain = plan.chain
@@ -63,7 +66,7 @@ func (r *Router) Answer(ctx context.Context, req *Request) *Answer {
 	switch {
 	case a != nil:
 		return r.committed(trace, a, c, req)
-	case ctx.Err() == context.Canceled || w.stop != nil && w.stop.Kind == providers.KindCanceled:
+	case w.left():
 		return refuse(trace, &Failure{Status: 499, Type: invalidRequest, Code: "canceled", Message: "The caller left."})
 	case w.stop != nil && inability(w.stop):
 		return refuse(trace, callerFailure(w.stop))
@@ -94,13 +97,12 @@ func (r *Router) Models(tenant string) []Listing {
 	var out []Listing
 	for i := range r.settings.Candidates {
 		c := &r.settings.Candidates[i]
-		if !c.Unlisted && !c.Disabled && !c.Denied && c.serves(tenant) {
+		if skip := c.off(); !c.Unlisted && (skip == "" || skip == SkipNoClient) && c.serves(tenant) {
 			out = append(out, Listing{c.ID, c.Provider})
 		}
 	}
-	for _, chain := range r.settings.Chains {
-		primary := r.settings.candidate(chain.Primary)
-		if chain.Name != chain.Primary && primary != nil && primary.serves(tenant) {
+	for _, chain := range r.settings.chainsOf(tenant) {
+		if chain.Name != chain.Primary {
 			out = append(out, Listing{chain.Name, "holdfast"})
 		}
 	}
@@ -118,12 +120,12 @@ type CandidateStatus struct {
 type Status struct {
 	Config     string
 	Candidates []CandidateStatus // those that the tenant may call, as configured
-	Chains     []Chain
+	Chains     []Chain           // with no other candidates than those
 }
 
 // Status tells the state of every candidate as this process sees it.
 func (r *Router) Status(ctx context.Context, tenant string) Status {
-	out := Status{Config: r.settings.Version, Chains: r.settings.Chains}
+	out := Status{Config: r.settings.Version, Chains: r.settings.chainsOf(tenant)}
 	var ids []string
 	for i := range r.settings.Candidates {
 		if c := &r.settings.Candidates[i]; c.serves(tenant) {

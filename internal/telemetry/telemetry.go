@@ -82,6 +82,7 @@ type attempt struct {
 	Code      string `json:"code,omitempty"`
 	MS        int64  `json:"ms,omitempty"`
 	TTFT      int64  `json:"ttft_ms,omitempty"`
+	Stack     string `json:"stack,omitempty"`
 }
 
 func attempts(in []routing.Attempt) []attempt {
@@ -89,7 +90,7 @@ func attempts(in []routing.Attempt) []attempt {
 	for i, a := range in {
 		out[i] = attempt{
 			Candidate: a.Candidate, Outcome: a.Outcome, Skipped: string(a.Skipped), Status: a.Status,
-			Code: a.Code, MS: a.Duration.Milliseconds(), TTFT: a.TTFT.Milliseconds(),
+			Code: a.Code, MS: a.Duration.Milliseconds(), TTFT: a.TTFT.Milliseconds(), Stack: a.Stack,
 		}
 	}
 	return out
