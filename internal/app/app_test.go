@@ -117,6 +117,14 @@ func TestDrill(t *testing.T) {
 	_, got = drill(http.MethodGet, "")
 	require.JSONEq(t, `{"outage":true}`, got)
 	drill(http.MethodPut, `{"outage": false}`)
+
+	status, _ = drill(http.MethodPost, "{}")
+	require.Equal(t, 404, status)
+	noRedirects := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := noRedirects.Get(l.url + "//v1/models")
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 404, res.StatusCode, "the switch changes nothing of other paths")
 }
 
 func TestScriptedModelsLeaveWithARealKey(t *testing.T) {

@@ -24,21 +24,28 @@ func withDrill(next http.Handler, clients map[string]providers.Provider) http.Ha
 	if len(scripts) == 0 {
 		return next
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", next)
-	mux.HandleFunc("GET /drill", func(w http.ResponseWriter, _ *http.Request) { sayDrill(w, scripts[0].Outage()) })
-	mux.HandleFunc("PUT /drill", func(w http.ResponseWriter, r *http.Request) {
-		var order struct{ Outage *bool }
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&order); err != nil || order.Outage == nil {
-			http.Error(w, `want {"outage": true} or {"outage": false}`, http.StatusBadRequest)
-			return
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // no ServeMux, as that redirects paths
+		switch {
+		case r.URL.Path == "/drill" && r.Method == http.MethodPut:
+			setDrill(w, r, scripts)
+		case r.URL.Path == "/drill" && r.Method == http.MethodGet:
+			sayDrill(w, scripts[0].Outage())
+		default:
+			next.ServeHTTP(w, r)
 		}
-		for _, s := range scripts {
-			s.SetOutage(*order.Outage)
-		}
-		sayDrill(w, *order.Outage)
 	})
-	return mux
+}
+
+func setDrill(w http.ResponseWriter, r *http.Request, scripts []*providers.Script) {
+	var order struct{ Outage *bool }
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&order); err != nil || order.Outage == nil {
+		http.Error(w, `want {"outage": true} or {"outage": false}`, http.StatusBadRequest)
+		return
+	}
+	for _, s := range scripts {
+		s.SetOutage(*order.Outage)
+	}
+	sayDrill(w, *order.Outage)
 }
 
 func sayDrill(w http.ResponseWriter, outage bool) {

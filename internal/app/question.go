@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -19,8 +22,14 @@ type lastResort struct {
 	log   *slog.Logger
 }
 
-// Lookup implements routing.LastResort. A store that is away is a miss and a warning.
+// Lookup implements routing.LastResort. A store that is away is a miss and a warning; so is a panic, as the fixed
+// message is still to come.
 func (l lastResort) Lookup(ctx context.Context, req *routing.Request) *routing.CacheHit {
+	defer func() {
+		if recover() != nil {
+			l.log.ErrorContext(ctx, "cache lookup panicked", "route_id", req.RouteID, "stack", string(debug.Stack()))
+		}
+	}()
 	hit, found, err := l.cache.Lookup(ctx, question(req))
 	if err != nil {
 		l.log.Log(ctx, levelOf(err), "cache lookup failed", "route_id", req.RouteID, "error", err)
@@ -46,25 +55,21 @@ func levelOf(err error) slog.Level {
 func question(req *routing.Request) cache.Question {
 	q := cache.Question{
 		Tenant: req.Tenant, User: req.User, NoCache: req.NoCache, NoStore: req.NoStore,
-		Tools:  raw(req.Raw, "tools", "functions", "tool_choice", "function_call"),
-		Format: raw(req.Raw, "response_format", "modalities", "audio", "logprobs", "stop"),
+		Tools:  pick(req.Raw, ofTools),
+		Format: pick(req.Raw, func(field string) bool { return !ofTools(field) && !harmless(field) }),
 	}
 	last := len(req.Messages) - 1
 	if last < 0 || req.Messages[last].Role != "user" {
 		q.NoCache, q.NoStore = true, true
 		return q
 	}
+	q.Attachments = attachments(req)
 	var system []string
 	for i, m := range req.Messages {
-		for _, p := range m.Parts {
-			if p.Type != "text" {
-				q.Attachments = append(q.Attachments, string(p.Raw))
-			}
-		}
 		switch {
 		case i == last:
 			q.Text = m.Text
-		case m.Role == "system" || m.Role == "developer":
+		case len(q.Turns) == 0 && (m.Role == "system" || m.Role == "developer"):
 			system = append(system, m.Text)
 		default:
 			q.Turns = append(q.Turns, cache.Turn{Role: m.Role, Text: turnText(m)})
@@ -74,23 +79,70 @@ func question(req *routing.Request) cache.Question {
 	return q
 }
 
-// turnText is a turn's text with its tool calls, so that turns that differ in those only differ.
+// attachments are what the messages have besides their texts, each with its place: parts that aren't text, names,
+// tool calls and whose result a message is.
+func attachments(req *routing.Request) (out []string) {
+	for i, m := range req.Messages {
+		for j, p := range m.Parts {
+			if p.Type != "text" {
+				out = append(out, fmt.Sprintf("%d.%d %s", i, j, p.Raw))
+			}
+		}
+	}
+	at := 0
+	gjson.GetBytes(req.Raw, "messages").ForEach(func(_, m gjson.Result) bool {
+		if more := pick([]byte(m.Raw), func(field string) bool { return field != "role" && field != "content" }); more != nil {
+			out = append(out, fmt.Sprintf("%d %s", at, more))
+		}
+		at++
+		return true
+	})
+	return out
+}
+
+// turnText is a turn's text with what it calls, where secrets may be too.
 func turnText(m providers.Message) string {
 	text := m.Text
 	for _, c := range m.ToolCalls {
-		text += "\x00" + c.Name + "\x00" + c.Arguments
+		text += "\n" + c.Arguments
 	}
 	return text
 }
 
-// raw collects the given fields of a request as they came, nil if there are none.
-func raw(request []byte, fields ...string) []byte {
-	var out []byte
-	for _, field := range fields {
-		if v := gjson.GetBytes(request, field); v.Exists() && v.Type != gjson.Null {
-			out = append(append(append(out, field...), '='), v.Raw...)
-			out = append(out, '\n')
-		}
+func ofTools(field string) bool {
+	switch field {
+	case "tools", "functions", "tool_choice", "function_call":
+		return true
 	}
+	return false
+}
+
+// harmless are the fields that don't change what a good answer is. Any other may: one that we don't know is part of
+// the output format.
+func harmless(field string) bool {
+	switch field {
+	case "messages", "model", "stream", "stream_options", "n", "user", "metadata", "store", "temperature", "top_p", "seed",
+		"presence_penalty", "frequency_penalty", "max_tokens", "max_completion_tokens", "reasoning_effort",
+		"enable_thinking", "parallel_tool_calls", "service_tier", "safety_identifier", "prompt_cache_key",
+		"prompt_cache_retention", "prompt_cache_options", "moderation":
+		return true
+	}
+	return false
+}
+
+// pick gives those fields of an object that may stay as an object of its own, in the order of their names; nil if
+// there are none. null is absent.
+func pick(object []byte, may func(field string) bool) []byte {
+	fields := map[string]json.RawMessage{}
+	gjson.ParseBytes(object).ForEach(func(key, value gjson.Result) bool {
+		if value.Type != gjson.Null && may(key.Str) {
+			fields[key.Str] = json.RawMessage(value.Raw)
+		}
+		return true
+	})
+	if len(fields) == 0 {
+		return nil
+	}
+	out, _ := json.Marshal(fields) // valid JSON always marshals
 	return out
 }
