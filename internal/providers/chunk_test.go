@@ -17,7 +17,7 @@ func TestChunkMaker(t *testing.T) {
 		{Reasoning: "hm"},
 		{Text: "é\n\"<\x01\u2028"},
 		{Refusal: "no"},
-		{Calls: []callDelta{{0, "c0", "f", ""}, {1, "c1", "g", `{"a":1}`}}},
+		{Calls: []callDelta{{Index: 0, ID: "c0", Name: "f"}, {Index: 1, ID: "c1", Name: "g", Arguments: `{"a":1}`}}},
 		{Calls: []callDelta{{Index: 0, Arguments: `{}`}}},
 		{Text: "end", Finish: "stop"},
 	} {
@@ -50,9 +50,9 @@ func TestUsageChunk(t *testing.T) {
 		in   usage
 		want string
 	}{
-		{"all", usage{10, 5, 15, 4, 3}, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}`},
-		{"no details", usage{10, 5, 0, -1, -1}, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`},
-		{"nothing known", usage{-1, -1, -1, -1, -1}, `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`},
+		{"all", usage{Prompt: 10, Completion: 5, Total: 15, Cached: 4, Reasoning: 3}, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}`},
+		{"no details", usage{Prompt: 10, Completion: 5, Cached: -1, Reasoning: -1}, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`},
+		{"nothing known", usage{Prompt: -1, Completion: -1, Total: -1, Cached: -1, Reasoning: -1}, `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newChunkMaker("m").usageChunk(tt.in)

@@ -357,8 +357,8 @@ func TestPostReplacesADeadIdleConnection(t *testing.T) {
 // However many idle connections died, a call makes at most two tries.
 func TestPostReplacesOnlyOnce(t *testing.T) {
 	const idle = 4
-	var after atomic.Int32
-	together := make(chan struct{})
+	var first, after atomic.Int32
+	together := make(chan struct{}) // closed when each connection has its request: no sooner is one idle
 	url, _ := rawServer(t, func(n int, c net.Conn) {
 		if n >= idle {
 			_ = readRequest(c)
@@ -366,7 +366,7 @@ func TestPostReplacesOnlyOnce(t *testing.T) {
 			return
 		}
 		_ = readRequest(c)
-		if n == idle-1 {
+		if first.Add(1) == idle {
 			close(together)
 		}
 		<-together
