@@ -12,7 +12,7 @@ import (
 
 const (
 	bodyTime  = 60 * time.Second // for a body to arrive
-	drainTime = 5 * time.Second  // for a body that is too large
+	drainTime = 5 * time.Second  // for a body that is too large, or that nobody wants
 	drainMost = 64 << 20
 )
 

@@ -103,6 +103,9 @@ func New(s Settings, d Deps) http.Handler {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &writer{ResponseWriter: w}
 	defer h.recovered(out)
+	if r.ContentLength != 0 { // the server reads a body that nobody wants before it sends the refusal
+		_ = http.NewResponseController(out).SetReadDeadline(time.Now().Add(drainTime))
+	}
 	if err := h.serve(out, r); err != nil {
 		h.fail(out, err)
 	}

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -270,7 +272,7 @@ func TestDeadlines(t *testing.T) {
 			w := &clocked{ResponseRecorder: httptest.NewRecorder()}
 			f := &fake{steps: []step{data(`{"role":"assistant"}`, ""), slow, data(`{}`, "stop")}}
 			f.open().ServeHTTP(w, httptest.NewRequest("POST", completions, strings.NewReader(ask(mode))))
-			require.Equal(t, []float64{60, 0}, w.read)
+			require.Equal(t, []float64{5, 60, 0}, w.read)
 			require.Len(t, w.write, want)
 			for _, d := range w.write {
 				require.InDelta(t, 60, d, 1)
@@ -278,6 +280,48 @@ func TestDeadlines(t *testing.T) {
 		}
 	})
 }
+
+// TestBodyThatNobodyWants shows that a refusal comes also to a caller who sends half a body and then nothing: the
+// server reads on before it answers, and would for ever.
+func TestBodyThatNobodyWants(t *testing.T) {
+	for head, status := range map[string]int{
+		"POST " + completions + " HTTP/1.1": 401,
+		"PUT " + completions + " HTTP/1.1":  405,
+		"POST /v1/nothing HTTP/1.1":         404,
+		"GET /healthz HTTP/1.1":             200,
+		"POST " + completions + " HTTP/1.1\r\nX-Api-Key: k\r\nContent-Encoding: gzip": 415,
+	} {
+		t.Run(head, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, conn := net.Pipe()
+				l := make(listener, 1)
+				l <- conn
+				defer close(l)
+				defer client.Close()
+				server := &http.Server{Handler: (&fake{}).with(Settings{Keys: []Key{key("a", "k")}})}
+				go func() { _ = server.Serve(l) }() // until l is closed
+				_, err := io.WriteString(client, head+"\r\nHost: h\r\nContent-Length: 9\r\n\r\n{")
+				require.NoError(t, err)
+				resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+				require.NoError(t, err)
+				require.Equal(t, status, resp.StatusCode)
+			})
+		})
+	}
+}
+
+// listener has the connections that were put into it.
+type listener chan net.Conn
+
+func (l listener) Accept() (net.Conn, error) {
+	if c, ok := <-l; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (listener) Close() error   { return nil }
+func (listener) Addr() net.Addr { return &net.UnixAddr{} }
 
 // TestBodyThatNeverComes is a caller who sends half a body and then nothing.
 func TestBodyThatNeverComes(t *testing.T) {
