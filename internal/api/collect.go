@@ -80,7 +80,7 @@ func (c *collector) addCall(v []byte) {
 		switch string(key) {
 		case "index":
 		case "function":
-			eachField(value, call.function.merge)
+			eachField(value, call.function.mergeCall)
 		default:
 			call.fields.merge(key, value)
 		}

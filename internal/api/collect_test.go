@@ -89,6 +89,10 @@ func TestCollectMessage(t *testing.T) {
 			`{"tool_calls":[{"index":0,"function":{"arguments":"{\"a\""}}]}`,
 			`{"tool_calls":[{"index":0,"id":"","type":"","function":{"name":"","arguments":":\"\u00e9\"}"}}]}`,
 		}, `{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{\"a\":\"é\"}"}}]}`},
+		{"tool's name in pieces", []string{
+			`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"get_","arguments":""}}]}`,
+			`{"tool_calls":[{"index":0,"function":{"name":"time","arguments":"{}"}}]}`,
+		}, `{"role":"assistant","content":null,"refusal":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"get_time","arguments":"{}"}}]}`},
 		{"two tool calls, mixed", []string{
 			`{"tool_calls":[{"index":1,"id":"c2","function":{"name":"g","arguments":"{"}}]}`,
 			`{"tool_calls":[{"index":0,"id":"c1","function":{"name":"f","arguments":"["}},{"index":1,"function":{"arguments":"}"}}]}`,

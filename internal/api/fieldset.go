@@ -19,7 +19,14 @@ type pieced struct {
 
 // merge takes a piece: text is joined, arrays are appended, of anything else the last piece wins. Null and empty
 // text never overwrite.
-func (s *fieldSet) merge(key, value []byte) {
+func (s *fieldSet) merge(key, value []byte) { s.join(key, value, joined(string(key))) }
+
+// mergeCall is merge for the function of a tool call, whose name may come in pieces as well.
+func (s *fieldSet) mergeCall(key, value []byte) {
+	s.join(key, value, string(key) == "name" || joined(string(key)))
+}
+
+func (s *fieldSet) join(key, value []byte, isOneText bool) {
 	p := s.piece(key, value)
 	if p == nil {
 		return
@@ -27,7 +34,7 @@ func (s *fieldSet) merge(key, value []byte) {
 	piece, isText := inner(value)
 	_, wasText := inner(p.value)
 	switch {
-	case isText && wasText && joined(p.name):
+	case isText && wasText && isOneText:
 		p.value = append(append(p.value[:len(p.value)-1], piece...), '"')
 	case isText && wasText && len(piece) == 0:
 	case isArray(value) && isArray(p.value):
