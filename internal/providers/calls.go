@@ -12,7 +12,7 @@ type callTable struct {
 // seenCall is a call that has begun.
 type seenCall struct {
 	from     int64 // the provider's index
-	to       int   // ours
+	to       int   // ours: the calls of a list that has no gaps, as clients append to one
 	id, name string
 }
 
@@ -94,7 +94,7 @@ func (t *callTable) resolve(v *callView) (callPiece, bool) {
 		right := isInteger(v.index) && int64(call.to) == index && !v.keys && argumentsRight(v.arguments)
 		return p, right
 	}
-	call := seenCall{from: index, to: t.free(index, indexed), id: unquote(v.id), name: unquote(v.name)}
+	call := seenCall{from: index, to: len(t.seen), id: unquote(v.id), name: unquote(v.name)}
 	p := callPiece{to: call.to, first: true, id: v.id, name: v.name, arguments: v.arguments}
 	if call.id == "" {
 		call.id = newID("call_")
@@ -129,19 +129,6 @@ func (t *callTable) find(index int64, indexed bool, v *callView) *seenCall {
 		}
 	}
 	return nil
-}
-
-// free is the index for a new call: the provider's where it may be had, else the next.
-func (t *callTable) free(index int64, indexed bool) int {
-	next := 0
-	for _, call := range t.seen {
-		next = max(next, call.to+1)
-		indexed = indexed && int64(call.to) != index
-	}
-	if indexed && index >= 0 && index < 1<<20 {
-		return int(index)
-	}
-	return next
 }
 
 // appendPieces writes the resolved pieces as a tool_calls array.

@@ -245,6 +245,9 @@ func TestMendToolCalls(t *testing.T) {
 		{"arguments null", []string{`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":null}}`}, []string{"a f "}, false},
 		{"no type", []string{`{"index":0,"id":"a","function":{"name":"f","arguments":""}}`}, []string{"a f "}, false},
 		{"index as a string", []string{`{"index":"0","id":"a","type":"function","function":{"name":"f","arguments":""}}`}, []string{"a f "}, false},
+		{"indexes from 1", []string{`{"index":1,"id":"a","type":"function","function":{"name":"f","arguments":""}}`, `{"index":1,"function":{"arguments":"1"}}`, `{"index":2,"id":"b","type":"function","function":{"name":"g","arguments":"2"}}`, `{"index":1,"function":{"arguments":"3"}}`}, []string{"a f 13", "b g 2"}, false},
+		{"indexes with a gap", []string{begin, `{"index":1000000,"id":"b","type":"function","function":{"name":"g","arguments":"2"}}`}, []string{"c1 f ", "b g 2"}, false},
+		{"the name in pieces", []string{`{"index":0,"id":"a","type":"function","function":{"name":"get_","arguments":""}}`, `{"index":0,"function":{"name":"time","arguments":"1"}}`}, []string{"a get_time 1"}, true},
 		{"the name comes later", []string{`{"index":0,"id":"a","type":"function"}`, `{"index":0,"function":{"name":"f","arguments":""}}`}, []string{"a f "}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
