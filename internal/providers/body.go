@@ -183,5 +183,5 @@ func decodeKey(key []byte) string {
 
 // fold is a key as a server reads it that doesn't mind case. Go's encoding/json is one: it takes ſ for s too.
 func fold(name string) string {
-	return strings.NewReplacer("ſ", "s", "K", "k").Replace(strings.ToLower(name))
+	return strings.ReplaceAll(strings.ToLower(name), "ſ", "s")
 }

@@ -127,6 +127,12 @@ func TestOpenAIBodyWithoutStreamOptions(t *testing.T) {
 	require.True(t, takesStreamOptions("https://api.openai.com/v1"))
 }
 
+// A caller may send a million fields: each costs little.
+func TestOpenAIBodyOfManyFields(t *testing.T) {
+	call := nativeCallOf("{" + strings.Repeat(`"a":1,`, 10_000) + `"b":1}`)
+	require.Less(t, testing.AllocsPerRun(1, func() { openAIBody(call, ThinkingByNone, true) }), 20_000.0)
+}
+
 // Whatever a caller sends, the body is JSON, asks for the right model once, and has nothing that is held back.
 func FuzzOpenAIBody(f *testing.F) {
 	f.Add([]byte(`{"model":"auto","stream_options":{"a":1},"servic\u0065_tier":1,"enable_thinking":true}`))
