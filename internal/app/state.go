@@ -157,6 +157,7 @@ func routingCandidate(c config.Candidate, denials []config.Deny, clients map[str
 		Priority: c.Priority, Weight: c.Weight, Disabled: !c.Enabled, Unlisted: !c.Listed, Tenants: c.Tenants,
 		Thinking: c.SupportsThinking, Window: c.ContextWindow, Timeouts: routing.Timeouts(c.Timeouts), Options: c.Options,
 	}
+	r.Options.NoThinking = !c.SupportsThinking
 	if c.Features != nil {
 		r.Features = &routing.Needs{Tools: c.Features.Tools, Vision: c.Features.Vision, JSON: c.Features.JSON}
 	}
