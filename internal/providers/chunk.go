@@ -16,17 +16,21 @@ type delta struct {
 	Text, Reasoning, Refusal string
 	Calls                    []callDelta
 	Finish                   string
+	Extra                    []byte // further members, as JSON, a comma between two
 }
 
 // callDelta is a tool call, or the next piece of one. ID and Name are set in the first piece of an index only.
 type callDelta struct {
 	Index               int
 	ID, Name, Arguments string
+	Extra               []byte // further members, as JSON, a comma between two
 }
 
-// usage counts tokens as OpenAI does: Cached is part of Prompt, Reasoning part of Completion. Negative: not known.
+// usage counts tokens as OpenAI does: Cached and Written, which went into the provider's cache, are part of Prompt,
+// Reasoning part of Completion. Negative: not known.
 type usage struct {
 	Prompt, Completion, Total, Cached, Reasoning int
+	Written                                      int // 0 is not known either: few providers have it
 }
 
 // chunkMaker makes the chunks of one stream: the same id, created and model in all, the role in the first.
@@ -57,6 +61,7 @@ func (m *chunkMaker) chunk(d delta) Chunk {
 	b = appendMember(b, "content", d.Text)
 	b = appendMember(b, "refusal", d.Refusal)
 	b = appendCalls(b, d.Calls)
+	b = append(b, d.Extra...)
 	if b[len(b)-1] == ',' {
 		b = b[:len(b)-1]
 	}
@@ -109,7 +114,11 @@ func appendCalls(b []byte, calls []callDelta) []byte {
 		b = append(b, `,"function":{`...)
 		b = appendMember(b, "name", c.Name)
 		b = append(b, `"arguments":`...)
-		b = append(appendString(b, c.Arguments), "}}"...)
+		b = append(appendString(b, c.Arguments), '}')
+		if len(c.Extra) > 0 {
+			b = append(append(b, ','), c.Extra...)
+		}
+		b = append(b, '}')
 	}
 	return append(b, "],"...)
 }
@@ -159,7 +168,8 @@ func (m *chunkMaker) usageChunk(u usage) Chunk {
 		u.Total = max(u.Prompt, 0) + max(u.Completion, 0)
 	}
 	type promptDetails struct {
-		Cached int `json:"cached_tokens"`
+		Cached  int `json:"cached_tokens"`
+		Written int `json:"cache_write_tokens,omitempty"`
 	}
 	type completionDetails struct {
 		Reasoning int `json:"reasoning_tokens"`
@@ -172,7 +182,7 @@ func (m *chunkMaker) usageChunk(u usage) Chunk {
 		CompletedD *completionDetails `json:"completion_tokens_details,omitempty"`
 	}{Prompt: max(u.Prompt, 0), Completion: max(u.Completion, 0), Total: u.Total}
 	if u.Cached >= 0 {
-		out.PromptD = &promptDetails{u.Cached}
+		out.PromptD = &promptDetails{u.Cached, max(u.Written, 0)}
 	}
 	if u.Reasoning >= 0 {
 		out.CompletedD = &completionDetails{u.Reasoning}

@@ -37,10 +37,7 @@ func (p *dashScope) Check(call Call) error {
 	if unquote(f["tool_choice"]) == "required" {
 		return unsupported("tool_choice")
 	}
-	if call.Options.ImageURLs || !private(baseURL(call, p.base)) {
-		return nil
-	}
-	return checkImages(call.Request)
+	return checkFetch(call, p.base)
 }
 
 // Stream calls the model. A model that answers that its path is the other one is asked again there, and from then on.

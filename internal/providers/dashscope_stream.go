@@ -6,73 +6,32 @@ import (
 	"unicode/utf8"
 )
 
-// dashScopeReader reads DashScope's answer: server-sent events, or the one JSON body of a model that doesn't stream
-// or of an error that came too late for a status.
+// dashScopeReader reads DashScope's answer.
 type dashScopeReader struct {
-	events *sseReader
-	begun  bool // the first byte was looked at
-	whole  bool // the body was one JSON document, and is read
-	some   bool // a result came
-	tools  toolIndex
-	grown  *grown // nil unless each event repeats the whole text
+	docs  *documents
+	tools toolIndex
+	grown *grown // nil unless each event repeats the whole text
 }
 
 func newDashScopeStream(body io.ReadCloser, call Call, c *client) Stream {
-	r := &dashScopeReader{events: newSSE(body)}
+	r := &dashScopeReader{docs: newDocuments(body)}
 	if call.Options.Cumulative && !call.Options.NoStream {
 		r.grown = &grown{arguments: map[int]string{}}
 	}
 	return &nativeStream{body: body, client: c, read: r.next, maker: newChunkMaker(call.Model)}
 }
 
+// next reads one document. That a body of one document is whole is as good as a finish reason.
 func (r *dashScopeReader) next() (nativeStep, error) {
-	if r.whole {
-		return nativeStep{}, io.EOF
-	}
-	if !r.begun {
-		r.begun = true
-		switch first, err := r.events.first(); {
-		case err != nil:
-			return nativeStep{}, err
-		case first == '{':
-			return r.bodyStep()
-		case first == '<':
-			return nativeStep{}, &Error{Kind: KindMalformed, Code: "html"}
-		}
-	}
-	ev, err := r.events.next()
-	if err != nil {
-		return nativeStep{}, r.ending(err)
-	}
-	if string(ev.name) == "error" && (!ev.open || valid(ev.data)) {
-		return nativeStep{}, classify(ev.status, nil, ev.data)
-	}
-	if !validObject(ev.data) {
-		return nativeStep{}, undecodable(ev.open)
-	}
-	return r.step(ev.data)
-}
-
-// ending is why there are no more events. A body without a single line of SSE is not the protocol.
-func (r *dashScopeReader) ending(err error) error {
-	if err == io.EOF && r.events.alien && !r.some {
-		return undecodable(false)
-	}
-	return err
-}
-
-// bodyStep reads a body that is one JSON document. That it is whole is as good as a finish reason.
-func (r *dashScopeReader) bodyStep() (nativeStep, error) {
-	data, err := r.events.rest()
+	doc, err := r.docs.next()
 	if err != nil {
 		return nativeStep{}, err
 	}
-	if !validObject(data) {
-		return nativeStep{}, undecodable(true)
+	if doc.name == "error" {
+		return nativeStep{}, classify(doc.status, nil, doc.data)
 	}
-	r.whole = true
-	st, err := r.step(data)
-	if err == nil && st.Finish == "" {
+	st, err := r.step(doc.data)
+	if err == nil && doc.whole && st.Finish == "" {
 		st.Finish = "stop"
 	}
 	return st, err
@@ -84,7 +43,6 @@ func (r *dashScopeReader) step(data []byte) (nativeStep, error) {
 	if code := field(data, "code"); said(code) || output == nil {
 		return nativeStep{}, dashScopeError(data, code)
 	}
-	r.some = true
 	var st nativeStep
 	st.usage = dashScopeUsage(field(data, "usage"))
 	choice, message := output, output

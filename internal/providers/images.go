@@ -6,11 +6,28 @@ import (
 	"strings"
 )
 
+// imageBytes is the type and the base64 of a data URL; false for any other URL, as the gateway fetches none.
+func imageBytes(url string) (media, data string, ok bool) {
+	head, data, found := strings.Cut(url, ",")
+	head = strings.ToLower(head)
+	media, _, _ = strings.Cut(strings.TrimPrefix(head, "data:"), ";")
+	return media, data, found && data != "" && strings.HasPrefix(head, "data:") && strings.HasSuffix(head, ";base64")
+}
+
+// checkFetch refuses http image URLs where the provider would fetch them from inside somebody's network, unless the
+// candidate allows it. own is the provider's base URL.
+func checkFetch(call Call, own string) error {
+	if call.Options.ImageURLs || !private(baseURL(call, own)) {
+		return nil
+	}
+	return checkImages(call.Request)
+}
+
 // checkImages refuses a request that has http image URLs.
 func checkImages(r *Request) error {
 	for _, m := range r.Messages {
 		for _, part := range m.Parts {
-			if strings.HasPrefix(strings.ToLower(part.ImageURL), "http") {
+			if isHTTP(part.ImageURL) {
 				return &Error{
 					Kind: KindUnsupported, Code: "unsupported", Param: "messages",
 					Message: "This model's provider does not fetch images by URL; send the image as a data URL.",
@@ -20,6 +37,8 @@ func checkImages(r *Request) error {
 	}
 	return nil
 }
+
+func isHTTP(url string) bool { return strings.HasPrefix(strings.ToLower(url), "http") }
 
 // private says whether a base URL is inside somebody's network: an address or a name that the public doesn't have.
 // It asks no resolver.

@@ -19,7 +19,7 @@ func kindOfCode(code string) Kind {
 		"invalidauthenticationerror", "unauthorized", "unauthenticated", "permissiondenied", "permissionerror",
 		"permissiondeniederror", "accessdenied", "accessdeniedexception", "unrecognizedclientexception",
 		"invalidsignatureexception", "expiredtokenexception", "missingauthenticationtokenexception",
-		"incompletesignature", "forbidden", "1000", "1001", "1002", "1003", "1004":
+		"incompletesignature", "forbidden", "failedprecondition", "1000", "1001", "1002", "1003", "1004":
 		return KindAuth
 	case "modelnotfound", "modelnotfounderror", "deploymentnotfound", "notfounderror", "notfound", "modelnotopen",
 		"closedendpoint", "resourcenotfoundexception", "unknownmodel", "resourcenotfounderror", "modelnotexist",
@@ -33,7 +33,7 @@ func kindOfCode(code string) Kind {
 		return KindOverloaded
 	case "modeltimeoutexception", "deadlineexceeded", "timeouterror", "requesttimeout":
 		return KindTimeout
-	case "internalserverexception", "modelerrorexception", "modelstreamerrorexception":
+	case "internalserverexception", "modelerrorexception", "modelstreamerrorexception", "cancelled":
 		return KindServerError
 	case "contextlengthexceeded", "contextwindowexceeded", "contextlengthexceedederror", "exceedcontextsizeerror",
 		"toomanytokens", "toomanyprompttokens", "tokenslimitreached", "requesttoolarge", "1261":
@@ -74,7 +74,9 @@ func textKinds() []textKind {
 		{KindUnsupported, []string{
 			"does not support", "doesn't support", "not support", "unsupported parameter", "unknown parameter",
 			"unrecognized request argument", "extra inputs are not permitted", "enable_thinking must", "no endpoints found that",
-			"unsupported value",
+			"unsupported value", "is unsupported", "is deprecated for this model", "may only be set to", "cannot both be specified",
+			"when thinking is enabled", "may not be enabled", "must be explicitly set to", "compiled grammar",
+			"cannot find field", "only works in thinking mode", "instruction is not enabled",
 		}},
 		{KindQuota, []string{
 			"credit balance", "insufficient balance", "insufficient account balance", "balance is insufficient", "insufficient credit",

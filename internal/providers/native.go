@@ -20,7 +20,9 @@ type nativeStep struct {
 	logprobs []byte // OpenAI's object, nil for none
 }
 
-func (s *nativeStep) empty() bool { return s.signal() == SignalNone && s.Finish == "" }
+func (s *nativeStep) empty() bool {
+	return s.signal() == SignalNone && s.Finish == "" && len(s.Extra) == 0
+}
 
 // nativeStream makes a stream of chunks from the steps of a native dialect.
 type nativeStream struct {
@@ -63,7 +65,7 @@ func (s *nativeStream) chunk(st nativeStep) (Chunk, error) {
 		if s.called && st.Finish == "stop" {
 			st.Finish = "tool_calls"
 		}
-		s.drain = time.AfterFunc(drainLimit, func() { _ = s.body.Close() })
+		s.endWithin(drainLimit)
 	}
 	c := s.maker.chunk(st.delta)
 	if st.logprobs != nil {
@@ -71,6 +73,14 @@ func (s *nativeStream) chunk(st nativeStep) (Chunk, error) {
 	}
 	s.note(c)
 	return c, nil
+}
+
+// endWithin gives the body that long to end, counted anew at every call.
+func (s *nativeStream) endWithin(d time.Duration) {
+	if s.drain != nil {
+		s.drain.Stop()
+	}
+	s.drain = time.AfterFunc(d, func() { _ = s.body.Close() })
 }
 
 // withLogprobs adds them to the one choice of a chunk of ours, which ends with it.
@@ -195,13 +205,65 @@ func (f fields) thinking(way string, call Call) {
 	}
 }
 
+// stopList makes the one string of stop a list.
+func (f fields) stopList() {
+	if stop := f["stop"]; isString(stop) {
+		f.set("stop", []string{unquote(stop)})
+	}
+}
+
+// drop takes out fields that Check has found to say nothing, or that were read already.
+func (f fields) drop(names ...string) {
+	for _, name := range names {
+		delete(f, name)
+	}
+}
+
+// float is a field's number; false where there is none.
+func (f fields) float(name string) (float64, bool) {
+	n, err := strconv.ParseFloat(string(f[name]), 64)
+	return n, err == nil
+}
+
+// asksFor gives the first of the names whose field is there and says something, "" for none. 0, false and medium are
+// what happens anyway, but for a seed.
+func (f fields) asksFor(names ...string) string {
+	for _, name := range names {
+		v := f[name]
+		usual := string(v) == "false" || unquote(v) == "medium" || isZero(v) && name != "seed"
+		if v != nil && !usual {
+			return name
+		}
+	}
+	return ""
+}
+
+// toolChoice reads tool_choice: auto, also where it is absent, none, required, or function and the name of one. Any
+// other is "".
+func (f fields) toolChoice() (mode, name string) {
+	choice := f["tool_choice"]
+	switch mode := unquote(choice); mode {
+	case "auto", "none", "required":
+		return mode, ""
+	case "any":
+		return "required", ""
+	}
+	if choice == nil {
+		return "auto", ""
+	}
+	if name = unquote(field(field(choice, "function"), "name")); name == "" {
+		return "", ""
+	}
+	return "function", name
+}
+
 // isZero is true for the number 0, however it is written.
 func isZero(v []byte) bool {
 	n, err := strconv.ParseFloat(string(v), 64)
 	return err == nil && n == 0
 }
 
-// checkNative refuses what neither native dialect has: audio, legacy functions, web search, other tools than
+// checkNative refuses what no native dialect has: audio, legacy functions, web search, other tools than
 // functions, unknown roles and parts.
 func checkNative(r *Request) error {
 	for name, value := range fieldsOf(r.Raw) {
@@ -264,6 +326,26 @@ func checkNativeMessage(m Message, raw []byte) string {
 	return ""
 }
 
+// checkArguments names the first tool call of a message whose arguments are no object, "" for none.
+func checkArguments(m Message) string {
+	for i, c := range m.ToolCalls {
+		if c.Arguments != "" && !validObject([]byte(c.Arguments)) {
+			return fmt.Sprintf("tool_calls[%d].function.arguments other than an object", i)
+		}
+	}
+	return ""
+}
+
+// checkMessages refuses the first message that judge finds something in, and names it.
+func checkMessages(r *Request, judge func(Message) string) error {
+	for i, m := range r.Messages {
+		if part := judge(m); part != "" {
+			return unsupported(fmt.Sprintf("messages[%d].%s", i, part))
+		}
+	}
+	return nil
+}
+
 // elements are the elements of a JSON array.
 func elements(array []byte) [][]byte {
 	var out [][]byte
@@ -285,6 +367,14 @@ func nativeRole(role string) string {
 		return "system"
 	}
 	return role
+}
+
+// speaker is how the name of a user goes along in a dialect that has none; "" without one.
+func speaker(m Message) string {
+	if m.Name == "" {
+		return ""
+	}
+	return m.Name + ":"
 }
 
 // spoken is the text of a message; of an answer that was a refusal, the refusal. raw is the message as it came.

@@ -37,34 +37,17 @@ func (p *ollama) Check(call Call) error {
 	case string(f["parallel_tool_calls"]) == "false" && f["tools"] != nil:
 		return unsupported("parallel_tool_calls")
 	}
-	for i, m := range call.Request.Messages {
-		if part := checkOllamaMessage(m); part != "" {
-			return unsupported(fmt.Sprintf("messages[%d].%s", i, part))
-		}
-	}
-	return nil
+	return checkMessages(call.Request, checkOllamaMessage)
 }
 
 // checkOllamaMessage names the part of a message that Ollama can't take, "" for none.
 func checkOllamaMessage(m Message) string {
 	for i, p := range m.Parts {
-		if _, ok := imageBytes(p.ImageURL); p.ImageURL != "" && !ok {
+		if _, _, ok := imageBytes(p.ImageURL); p.ImageURL != "" && !ok {
 			return fmt.Sprintf("content[%d].image_url other than base64 data", i)
 		}
 	}
-	for i, c := range m.ToolCalls {
-		if c.Arguments != "" && !validObject([]byte(c.Arguments)) {
-			return fmt.Sprintf("tool_calls[%d].function.arguments other than an object", i)
-		}
-	}
-	return ""
-}
-
-// imageBytes is the base64 of a data URL; false for any other URL, as the gateway fetches none.
-func imageBytes(url string) (string, bool) {
-	head, data, found := strings.Cut(url, ",")
-	head = strings.ToLower(head)
-	return data, found && data != "" && strings.HasPrefix(head, "data:") && strings.HasSuffix(head, ";base64")
+	return checkArguments(m)
 }
 
 // Stream calls the model.
@@ -104,9 +87,7 @@ func (f fields) ollamaOptions() {
 	f.move("max_completion_tokens", "num_predict")
 	f.move("max_tokens", "num_predict")
 	f.move("repetition_penalty", "repeat_penalty")
-	if stop := f["stop"]; isString(stop) {
-		f.set("stop", []string{unquote(stop)})
-	}
+	f.stopList()
 	options := fieldsOf(f["options"])
 	for _, name := range []string{
 		"num_predict", "temperature", "top_p", "top_k", "min_p", "typical_p", "seed", "stop", "frequency_penalty",
@@ -191,7 +172,7 @@ func ollamaMessages(r *Request) []ollamaMessage {
 			msg.ToolCalls = append(msg.ToolCalls, ollamaToolCall{c.ID, ollamaFunction{c.Name, arguments}})
 		}
 		for _, p := range m.Parts {
-			if image, ok := imageBytes(p.ImageURL); ok {
+			if _, image, ok := imageBytes(p.ImageURL); ok {
 				msg.Images = append(msg.Images, image)
 			}
 		}

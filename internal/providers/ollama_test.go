@@ -181,7 +181,7 @@ func TestImageBytes(t *testing.T) {
 		"https://x.org/a.png?q=;base64,AAAA": "",
 		"":                                   "",
 	} {
-		got, ok := imageBytes(url)
+		_, got, ok := imageBytes(url)
 		require.Equal(t, want != "", ok, url)
 		if ok {
 			require.Equal(t, want, got)

@@ -29,12 +29,7 @@ func newAzure(s Settings) Provider {
 }
 
 // Check refuses http image URLs towards a private base URL: the provider would fetch them from inside its network.
-func (p *openAI) Check(call Call) error {
-	if call.Options.ImageURLs || !private(baseURL(call, p.base)) {
-		return nil
-	}
-	return checkImages(call.Request)
-}
+func (p *openAI) Check(call Call) error { return checkFetch(call, p.base) }
 
 // Stream posts the request. It returns with the response's headers; what a 200 holds is for Next to find out.
 func (p *openAI) Stream(ctx context.Context, call Call) (Stream, error) {

@@ -29,6 +29,8 @@ func dialects() map[string]dialect {
 		"azure":     {Settings{APIVersion: "2024-10-21", Thinking: ThinkingByEffort}, newAzure},
 		"dashscope": {Settings{BaseURL: "https://dashscope.aliyuncs.com", Thinking: ThinkingByEnable}, newDashScope},
 		"ollama":    {Settings{BaseURL: "http://localhost:11434"}, newOllama},
+		"anthropic": {Settings{BaseURL: "https://api.anthropic.com"}, newAnthropic},
+		"gemini":    {Settings{BaseURL: "https://generativelanguage.googleapis.com"}, newGemini},
 		"script":    {Settings{}, func(s Settings) Provider { return NewScript(s) }},
 	}
 }
@@ -55,6 +57,8 @@ func rows() map[string]Settings {
 		"azure":       {Dialect: "azure"},
 		"dashscope":   {Dialect: "dashscope"},
 		"ollama":      {Dialect: "ollama"},
+		"anthropic":   {Dialect: "anthropic"},
+		"gemini":      {Dialect: "gemini"},
 		"script":      {Dialect: "script"},
 	}
 }

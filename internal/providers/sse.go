@@ -182,6 +182,24 @@ func (s *sseReader) rest() ([]byte, error) {
 	return s.buf[s.pos:s.end], nil
 }
 
+// raw is all that is left of the body, as it comes. The reader is of no use after it.
+func (s *sseReader) raw() io.Reader {
+	return io.MultiReader(bytes.NewReader(s.buf[s.pos:s.end]), stopped{s.r, s.err})
+}
+
+// stopped reads on, unless reading has failed already.
+type stopped struct {
+	r   io.Reader
+	err error
+}
+
+func (s stopped) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	return s.r.Read(p)
+}
+
 // unmark takes the byte order mark off the first line.
 func (s *sseReader) unmark(line []byte) []byte {
 	if s.begun {

@@ -1,8 +1,9 @@
 // Package providertest is a scripted HTTP upstream for tests: a fake at the wire, not a mock of a Go interface.
 //
 // Its one idea: how a provider behaves, well or badly, is a value. A [Behaviour] says what one call gets: a status, an
-// answer in chunks, and above all how it ends. [Upstream] plays behaviours in the dialects of OpenAI, DashScope and
-// Ollama, over TCP or, for testing/synctest, over memory; it counts calls and tells which the caller has left.
+// answer in chunks, and above all how it ends. [Upstream] plays behaviours in the dialects of OpenAI, DashScope, Ollama,
+// Anthropic and Gemini, over TCP or, for testing/synctest, over memory; it counts calls and tells which the caller has
+// left.
 //
 // Only tests import this package.
 package providertest
@@ -21,6 +22,8 @@ const (
 	OpenAI    Dialect = "openai"    // SSE ended by [DONE]
 	DashScope Dialect = "dashscope" // native SSE: id, event, a comment with the status; ends with its finish reason
 	Ollama    Dialect = "ollama"    // native NDJSON, ended by done:true
+	Anthropic Dialect = "anthropic" // SSE with named events, ended by message_stop
+	Gemini    Dialect = "gemini"    // SSE with CRLF, ended by a finish reason
 )
 
 // End is how an answer ends.
@@ -57,7 +60,7 @@ type Behaviour struct {
 	Gap        time.Duration // between two deltas
 	Reasoning  []string      // deltas, before the content
 	Chunks     []string      // deltas of content; without any delta and with EndDone: "Hello", " there."
-	Tools      []Tool        // tool calls, after the content; OpenAI and DashScope send the arguments in two halves
+	Tools      []Tool        // tool calls, after the content; all but Ollama and Gemini send the arguments in two halves
 	Extra      string        // a JSON object whose fields stand in every delta too
 	Finish     string        // "" is stop, or tool_calls where there are Tools
 	Usage      *Usage        // nil: 7 in, 1 out for each delta; OpenAI sends it if asked for or if set

@@ -44,6 +44,12 @@ func newWire(d Dialect, b Behaviour, r *http.Request, body []byte) (wire, query)
 	case Ollama:
 		q := ollamaQuery(body)
 		return ollamaWire{b: b, q: q}, q
+	case Anthropic:
+		q := openAIQuery(body) // the same words
+		return &anthropicWire{b: b, q: q}, q
+	case Gemini:
+		q := geminiQuery(r)
+		return geminiWire{b: b, q: q}, q
 	default:
 		q := openAIQuery(body)
 		return openAIWire{b: b, q: q}, q
