@@ -20,7 +20,7 @@ start_engine() {
 }
 
 start_own_engine() {
-  have dockerd && have docker || apt_install docker.io || return 1
+  have dockerd docker || apt_install docker.io || return 1
   [ "$(id -u)" = 0 ] || {
     say "no Docker engine runs, and only root can start one"
     return 1

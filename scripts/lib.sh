@@ -14,7 +14,10 @@ die() {
 }
 
 # have NAME…: whether every command is there.
-have() { command -v "$@" >/dev/null 2>&1; }
+have() {
+  local name
+  for name in "$@"; do command -v "$name" >/dev/null 2>&1 || return 1; done
+}
 
 # as_root CMD…: runs it with root's rights, or says which command a person would have to run.
 as_root() {
