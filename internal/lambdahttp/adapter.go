@@ -44,9 +44,7 @@ func Streamed(h http.Handler, o Options) func(context.Context, json.RawMessage) 
 		go func() {
 			defer close(done)
 			defer c.cancel()
-			err := errAborted // stays where the handler leaves by runtime.Goexit
-			defer func() { pipe.CloseWithError(w.finishStream(err)) }()
-			err = c.serve(h, w)
+			pipe.CloseWithError(w.finishStream(c.serve(h, w)))
 		}()
 		<-w.committed
 		end := func() {

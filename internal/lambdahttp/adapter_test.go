@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -182,6 +183,12 @@ func TestPanics(t *testing.T) {
 			panic(secret)
 		}, 500, "", false, "", true},
 		{"before the first byte, abort", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 500, "", false, "", false},
+		{"before the first byte, Goexit", func(http.ResponseWriter, *http.Request) { runtime.Goexit() }, 500, "", false, "", false},
+		{"Goexit after an event", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "data: 1\n\n")
+			runtime.Goexit()
+		}, 200, "data: 1\n\n", true, "Handler.Aborted", false},
 		{"invalid status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(42) }, 500, "", false, "", true},
 		{"after an event", sse("data: 1\n\n", secret), 200, "data: 1\n\n", true, "Handler.Panic", true},
 		{"inside an event", sse("data: 1", errors.New(secret)), 200, "data: 1\n\n", true, "Handler.Panic", true},

@@ -23,6 +23,7 @@ const (
 type invocation struct {
 	id, trace string
 	event     []byte
+	deadline  time.Time // of the instance's work on it
 	overrun   *time.Timer
 	timedOut  atomic.Bool
 	claimed   atomic.Bool

@@ -3,9 +3,12 @@ package lambdahttp
 import (
 	"bytes"
 	"io"
+	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -59,6 +62,53 @@ func TestPreludes(t *testing.T) {
 type failingReader struct{ err error }
 
 func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
+
+// A function that polls on while its report hangs leaves nobody waiting for ever.
+func TestServerEndsAReportThatHangs(t *testing.T) {
+	for _, tt := range []struct {
+		report string
+		status int
+		end    error
+	}{
+		{"response", 200, io.ErrUnexpectedEOF},
+		{"error", 502, nil},
+	} {
+		t.Run(tt.report, func(t *testing.T) {
+			g := newGate(t)
+			gate, err := url.QueryUnescape(g.url)
+			require.NoError(t, err)
+			r := start(t, "unfinished", Server{Timeout: time.Second}, "LAMBDAHTTP_TEST_REPORT="+tt.report, "LAMBDAHTTP_TEST_GATE="+gate)
+			if tt.report == "error" {
+				close(g.open) // of an error the caller sees nothing before its end
+			}
+			resp := r.do(http.MethodGet, "/", nil)
+			require.Equal(t, tt.status, resp.StatusCode)
+			if tt.report == "response" {
+				close(g.open)
+			}
+			body, err := io.ReadAll(resp.Body)
+			require.Equal(t, tt.end, err, "body %q", body)
+		})
+	}
+}
+
+// Of two polls that wait at once the first one's event is given up once the second has its own.
+func TestInstanceHasOneInvocation(t *testing.T) {
+	w := httptest.NewRecorder()
+	first := &invocation{w: w, answered: make(chan struct{}), completed: make(chan struct{})}
+	second := &invocation{answered: make(chan struct{}), completed: make(chan struct{})}
+	i := &instance{server: &Server{Timeout: time.Minute}}
+	require.True(t, i.begin(first))
+	require.True(t, i.begin(second))
+	defer second.stopClock()
+	select {
+	case <-first.answered:
+	default:
+		t.Fatal("its caller waits for ever")
+	}
+	requireErrorEnvelope(t, w.Body.Bytes(), "function_error")
+	require.False(t, second.claimed.Load())
+}
 
 func FuzzStream(f *testing.F) {
 	f.Add([]byte(`{"statusCode":201,"headers":{"a":"b"},"cookies":["c"]}` + strings.Repeat("\x00", 8) + "body"))

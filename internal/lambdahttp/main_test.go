@@ -54,6 +54,8 @@ func bootstrap(role string) {
 		os.Exit(7)
 	case "init-error":
 		initError()
+	case "unfinished":
+		unfinished(os.Getenv("LAMBDAHTTP_TEST_REPORT"), os.Getenv("LAMBDAHTTP_TEST_GATE"))
 	case "raw":
 		raw(os.Getenv("LAMBDAHTTP_TEST_TYPE"), os.Getenv("LAMBDAHTTP_TEST_RESPONSE"))
 	}
@@ -83,6 +85,23 @@ func raw(contentType, body string) {
 		}
 		_ = posted.Body.Close()
 	}
+}
+
+// unfinished begins a report of its first event, never ends it, and asks for another once the gate lets it.
+func unfinished(report, gate string) {
+	base := "http://" + os.Getenv("AWS_LAMBDA_RUNTIME_API") + "/2018-06-01/runtime/invocation/"
+	next, err := http.Get(base + "next")
+	if err != nil {
+		os.Exit(1)
+	}
+	_ = next.Body.Close()
+	silent, _ := io.Pipe()
+	body := io.MultiReader(strings.NewReader(`{"statusCode":200}`+strings.Repeat("\x00", 8)+"half"), silent)
+	go func() {
+		_, _ = http.Post(base+next.Header.Get("Lambda-Runtime-Aws-Request-Id")+"/"+report, streamingType, body)
+	}()
+	_, _ = http.Get(gate)
+	_, _ = http.Get(base + "next")
 }
 
 // testHandler does what its path says. Where it has to wait it asks a gate of the test's, never the clock.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
 	"github.com/aws/aws-lambda-go/lambda/messages"
 )
@@ -17,20 +18,22 @@ var (
 	errPanicked error = messages.InvokeResponse_Error{Type: "Handler.Panic", Message: "the handler panicked"}
 )
 
-// serve runs h; a panic comes back as an error.
-func (c *call) serve(h http.Handler, w http.ResponseWriter) (err error) {
-	defer func() {
-		switch p := recover(); p {
-		case nil:
-		case http.ErrAbortHandler:
-			err = errAborted
-		default:
-			logPanic(c.log, "handler panicked", p)
-			err = errPanicked
-		}
-	}()
-	h.ServeHTTP(w, c.request)
-	return nil
+// serve runs h, in a goroutine of its own: a panic comes back as an error, and so does an end by runtime.Goexit.
+func (c *call) serve(h http.Handler, w http.ResponseWriter) error {
+	err := errAborted
+	var handler sync.WaitGroup
+	handler.Go(func() {
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				logPanic(c.log, "handler panicked", p)
+				err = errPanicked
+			}
+		}()
+		h.ServeHTTP(w, c.request)
+		err = nil
+	})
+	handler.Wait()
+	return err
 }
 
 // logPanic tells where it happened and of what type it was. Only the runtime's own texts are safe to print.

@@ -35,14 +35,13 @@ func (i *instance) next(w http.ResponseWriter, r *http.Request) {
 	i.complete()
 	select {
 	case inv := <-i.queue:
-		deadline, ok := i.begin(inv)
-		if !ok {
+		if !i.begin(inv) {
 			return
 		}
 		h := w.Header()
 		h.Set("Content-Type", "application/json")
 		h.Set("Lambda-Runtime-Aws-Request-Id", inv.id)
-		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(deadline.UnixMilli(), 10))
+		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", arnPrefix+"local")
 		h.Set("Lambda-Runtime-Trace-Id", inv.trace)
 		_, _ = w.Write(inv.event)
@@ -64,27 +63,33 @@ func (i *instance) complete() {
 }
 
 // begin starts the invocation's clock; it reports false, and has answered, when the process is gone.
-func (i *instance) begin(inv *invocation) (deadline time.Time, ok bool) {
+func (i *instance) begin(inv *invocation) bool {
 	timeout := i.server.Timeout
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ended {
 		inv.crash()
-		return time.Time{}, false
+		return false
+	}
+	if i.current != nil {
+		i.current.complete() // a second poll was waiting beside the first one: there is one invocation at a time
 	}
 	i.current = inv
+	inv.deadline = time.Now().Add(timeout)
 	inv.overrun = time.AfterFunc(timeout, func() {
 		inv.timedOut.Store(true)
 		i.kill("an invocation took longer than " + timeout.String())
 	})
-	return time.Now().Add(timeout), true
+	return true
 }
 
-// running is the invocation a report is about, if it is this instance's and nothing was reported of it yet.
+// running is the invocation a report is about, if it is this instance's and nothing was reported of it yet. The report
+// has to end with the invocation's time, also where the process polls on meanwhile.
 func (i *instance) running(w http.ResponseWriter, r *http.Request) *invocation {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if inv := i.current; inv != nil && inv.id == r.PathValue("id") && inv.claim() {
+		_ = http.NewResponseController(w).SetReadDeadline(inv.deadline)
 		return inv
 	}
 	refuse(w, "InvalidRequestID", "no such invocation, or it has its response")
