@@ -116,7 +116,7 @@ install_npm() {
   local from="$ROOT/$1" key to
   key="$(cksum <"$from/package-lock.json" | tr -s ' ' -)"
   to="$CACHE/npm/${1//\//-}-$key"
-  [ -f "$to/.installed" ] || locked "npm-${1//\//-}" npm_ci "$from" "$to" || return 1
+  [ -f "$to/.installed" ] || locked "npm-${1//\//-}" npm_ci "$from" "$to" >&2 || return 1
   printf '%s\n' "$to"
 }
 
@@ -137,7 +137,7 @@ install_venv() {
   have python3 || apt_install python3 python3-venv || return 1
   local to
   to="$CACHE/venv/$1-$(cksum <"$2" | tr -s ' ' -)"
-  [ -f "$to/.installed" ] || locked "venv-$1" make_venv "$1" "$2" "$to" || return 1
+  [ -f "$to/.installed" ] || locked "venv-$1" make_venv "$1" "$2" "$to" >&2 || return 1
   printf '%s\n' "$to"
 }
 
@@ -145,7 +145,7 @@ make_venv() {
   [ -f "$3/.installed" ] && return
   say "installing the Python packages of $1"
   rm -rf "$3" && mkdir -p "$(dirname "$3")" || return 1
-  python3 -m venv "$3" 2>/dev/null || { apt_install python3-venv && rm -rf "$3" && python3 -m venv "$3"; } || return 1
+  python3 -m venv "$3" >/dev/null 2>&1 || { apt_install python3-venv && rm -rf "$3" && python3 -m venv "$3"; } || return 1
   "$3/bin/pip" install -q --disable-pip-version-check -r "$2" >&2 || return 1
   touch "$3/.installed"
 }
