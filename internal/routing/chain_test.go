@@ -49,6 +49,8 @@ func TestPlan(t *testing.T) {
 		{"a drained candidate by name", base, request(named("drained")), "default", []string{"drained", "a", "b", "c"}},
 		{"default model first", with(func(s *Settings) { s.DefaultModel = "c" }), request(), "default", []string{"c", "a", "b"}},
 		{"thinking model first", with(func(s *Settings) { s.DefaultModel, s.ThinkingModel = "b", "c" }), request(thinking), "default", []string{"c", "a", "b"}},
+		{"a default model of another tenant's is none", with(func(s *Settings) { s.DefaultModel = "gray" }), request(), "default", []string{"a", "b", "c"}},
+		{"a default model for its tenant", with(func(s *Settings) { s.DefaultModel = "gray" }), request(func(r *Request) { r.Tenant = "internal" }), "default", []string{"gray", "a", "b", "c"}},
 		{"no thinking model: the default one", with(func(s *Settings) { s.DefaultModel = "b" }), request(thinking), "default", []string{"b", "a", "c"}},
 		{"head of the list with a chain, each candidate once", chained, request(), "a", []string{"a", "c"}},
 		{"fallback for its tenant only", chained, request(func(r *Request) { r.Tenant = "internal" }), "a", []string{"a", "c", "gray"}},

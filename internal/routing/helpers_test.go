@@ -112,18 +112,22 @@ type gate struct {
 	trial   map[string]bool
 	reports map[string][]breaker.Class
 	started map[string]int
+	last    map[string]breaker.Outcome
+	leases  map[string]time.Duration
 }
 
 func newGate() *gate {
 	return &gate{
 		refuse: map[string]*breaker.Refusal{}, trial: map[string]bool{},
 		reports: map[string][]breaker.Class{}, started: map[string]int{},
+		last: map[string]breaker.Outcome{}, leases: map[string]time.Duration{},
 	}
 }
 
 func (g *gate) Refresh(context.Context, ...string) {}
 
-func (g *gate) Enter(_ context.Context, id string, _ time.Duration) (breaker.Permit, error) {
+func (g *gate) Enter(_ context.Context, id string, lease time.Duration) (breaker.Permit, error) {
+	g.leases[id] = lease
 	if r := g.refuse[id]; r != nil {
 		return nil, r
 	}
@@ -160,6 +164,7 @@ func (p *permit) Done(o breaker.Outcome) {
 		p.g.mu.Lock()
 		defer p.g.mu.Unlock()
 		p.g.reports[p.id] = append(p.g.reports[p.id], o.Class)
+		p.g.last[p.id] = o
 	})
 }
 

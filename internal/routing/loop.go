@@ -116,7 +116,7 @@ func (w *walk) retries(l link, at int, failure *providers.Error) int {
 	if l.entry != nil && l.entry.MaxRetries != nil {
 		return *l.entry.MaxRetries
 	}
-	if !w.r.settings.switches(failure) || w.more(at+1, failure) {
+	if w.more(at+1, failure) {
 		return w.r.settings.Retries.Max
 	}
 	return w.r.settings.Retries.Last

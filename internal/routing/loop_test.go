@@ -69,11 +69,13 @@ func TestDeathAfterFirstToken(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t, scripted(test.script), scripted(answer))
+				start := time.Now()
 				got := l.ask(whole)
 				require.Equal(t, "one two", got.text)
 				require.Equal(t, []string{"a:" + test.outcome, "b:ok"}, got.outcomes())
+				require.Equal(t, test.after, time.Since(start))
 
-				start := time.Now()
+				start = time.Now()
 				got = l.ask()
 				require.Equal(t, test.outcome, providers.AsError(got.err).Kind.String())
 				require.Equal(t, "half", got.text)
@@ -262,6 +264,15 @@ func TestNoAttemptThatCannotFit(t *testing.T) {
 	})
 }
 
+func TestAnAttemptThatJustFits(t *testing.T) {
+	for hint, want := range map[time.Duration]string{250: "a:ok", 249: "a:-budget"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLab(t, scripted(answer))
+			require.Equal(t, []string{want}, l.ask(func(r *Request) { r.Hint = hint * time.Millisecond }).outcomes())
+		})
+	}
+}
+
 // After the commit the budget counts no more; the platform's deadline does.
 func TestBudgetEndsAtCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +289,7 @@ func TestBudgetEndsAtCommit(t *testing.T) {
 }
 
 func TestRetries(t *testing.T) {
-	bad, two, none := []step{failStatus(providers.KindServerError, 500)}, 2, 0
+	bad, two, none, yes := []step{failStatus(providers.KindServerError, 500)}, 2, 0, true
 	tests := []struct {
 		name    string
 		change  func(*lab)
@@ -291,6 +302,23 @@ func TestRetries(t *testing.T) {
 			l.settings.Retries.Last = 1
 			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open, Until: time.Now().Add(time.Hour)}
 		}, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 2, "b": 0}},
+		{"another's trial is nobody to ask", func(l *lab) {
+			l.settings.Retries.Last = 1
+			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.HalfOpen}
+		}, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 2, "b": 0}},
+		{"one whose open time is over may be asked", func(l *lab) {
+			l.settings.Retries.Last = 1
+			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open, Until: time.Now().Add(-time.Second)}
+		}, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 1, "b": 0}},
+		{"an entry that wouldn't fire is nobody to ask", func(l *lab) {
+			l.settings.Retries.Last = 1
+			l.settings.Chains = []Chain{{Name: "a", Primary: "a", Fallbacks: []Entry{{Model: "b", OnTimeout: &yes}, {Model: "c", OnTimeout: &yes}}}}
+		}, []*model{scripted(bad), scripted(answer), scripted(answer)}, map[string]int{"a": 2, "b": 0, "c": 0}},
+		{"but one after a skipped one would", func(l *lab) {
+			l.settings.Retries.Last = 1
+			l.candidate("b").Disabled = true
+			l.settings.Chains = []Chain{{Name: "a", Primary: "a", Fallbacks: []Entry{{Model: "b"}, {Model: "c", OnTimeout: &yes}}}}
+		}, []*model{scripted(bad), scripted(answer), scripted(answer)}, map[string]int{"a": 1, "b": 0, "c": 1}},
 		{"retries.max on each", func(l *lab) { l.settings.Retries.Max = 2 }, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 3, "b": 1}},
 		{"an entry's max_retries overrides", func(l *lab) {
 			l.settings.Retries.Max = 1
@@ -298,6 +326,9 @@ func TestRetries(t *testing.T) {
 		}, []*model{scripted(bad), scripted(bad), scripted(bad)}, map[string]int{"a": 2, "b": 3, "c": 1}},
 		{"a second try may answer", func(l *lab) { l.settings.Retries.Max = 1 }, []*model{scripted(bad, answer), scripted(answer)}, map[string]int{"a": 2, "b": 0}},
 		{"no retry of a trial", func(l *lab) { l.settings.Retries.Max, l.gate.trial["a"] = 2, true }, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 1, "b": 1}},
+		{"no retry whose wait doesn't fit", func(l *lab) {
+			l.settings.Retries.Max, l.settings.Budget.Total = 2, 2*time.Second // models have 1.6 s
+		}, []*model{scripted([]step{{err: &providers.Error{Kind: providers.KindRateLimited, RetryAfter: 1500 * time.Millisecond}}}), scripted(answer)}, map[string]int{"a": 1, "b": 1}},
 		{"no retry of a refused key", func(l *lab) { l.settings.Retries.Max = 2 }, []*model{scripted([]step{fail(providers.KindAuth)}), scripted(answer)}, map[string]int{"a": 1, "b": 1}},
 	}
 	for _, test := range tests {
@@ -350,6 +381,23 @@ func TestInability(t *testing.T) {
 			l.candidate("b").Thinking = true
 		},
 			thinking, []*model{scripted(answer), scripted(answer)}, []string{"a:-thinking", "b:-breaker_open"}, ""},
+		{"a cooling one among them", func(l *lab) {
+			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open, Cooling: true}
+			l.candidate("b").Thinking = true
+		}, thinking, []*model{scripted(answer), scripted(answer)}, []string{"a:-thinking", "b:-cooling"}, ""},
+		{"no time for one of them", func(l *lab) {
+			l.candidate("b").Thinking = true
+			l.settings.Budget.Total = 100 * time.Millisecond
+		}, thinking, []*model{scripted(answer), scripted(answer)}, []string{"a:-thinking", "b:-budget"}, ""},
+		{"nobody has tools", func(l *lab) { l.candidate("a").Features = &Needs{Vision: true, JSON: true} }, func(r *Request) { r.Needs.Tools = true }, []*model{scripted(answer)}, []string{"a:-feature"}, "unsupported"},
+		{"nobody writes JSON", func(l *lab) { l.candidate("a").Features = &Needs{Vision: true, Tools: true} }, func(r *Request) { r.Needs.JSON = true }, []*model{scripted(answer)}, []string{"a:-feature"}, "unsupported"},
+		{"whoever has what is needed", func(l *lab) { l.candidate("a").Features = &Needs{Tools: true} }, func(r *Request) { r.Needs.Tools = true }, []*model{scripted(answer)}, []string{"a:ok"}, ""},
+		{"a window says most", func(l *lab) {
+			l.candidate("a").Features, l.candidate("b").Window = &Needs{}, 1000
+		}, func(r *Request) { r.Needs.Tools, r.Tokens = true, 5000 }, []*model{scripted(answer), scripted(answer)}, []string{"a:-feature", "b:-window"}, "context_length_exceeded"},
+		{"a request that just fits", windows(5000), long, []*model{scripted(answer)}, []string{"a:ok"}, ""},
+		{"too long, the same window is none larger", windows(8192, 8192), whole, []*model{scripted([]step{tooLong}), scripted(answer)}, []string{"a:context_too_long", "b:-window"}, "context_length_exceeded"},
+		{"too long, for an unknown window too", windows(8192, 0, 8000), whole, []*model{scripted([]step{tooLong}), scripted([]step{tooLong}), scripted(answer)}, []string{"a:context_too_long", "c:-window", "b:context_too_long"}, "context_length_exceeded"},
 		{"one fault among them", func(l *lab) { l.candidate("b").Thinking = true }, thinking, []*model{scripted(answer), scripted([]step{fail(providers.KindConnect)})}, []string{"a:-thinking", "b:connect"}, ""},
 	}
 	for _, test := range tests {
@@ -389,6 +437,15 @@ func TestCallersMistakesReturnAtOnce(t *testing.T) {
 	}
 }
 
+// The caller's mistake stays his, whoever failed before.
+func TestCallersMistakeAfterAFault(t *testing.T) {
+	mistake := step{err: &providers.Error{Kind: providers.KindBadRequest, Status: 400, Message: "no"}}
+	l := newLab(t, scripted([]step{fail(providers.KindConnect)}), scripted([]step{mistake}), scripted(answer))
+	got := l.ask()
+	require.Equal(t, []string{"a:connect", "b:bad_request"}, got.outcomes())
+	require.Equal(t, 400, got.Failure.Status)
+}
+
 func TestSkips(t *testing.T) {
 	l := newLab(t, scripted(answer), scripted(answer), scripted(answer), scripted(answer), scripted(answer), scripted(answer))
 	l.candidate("a").Disabled = true
@@ -410,10 +467,14 @@ func TestTriggersJudgeTheFailureJustBefore(t *testing.T) {
 	l.settings.Chains = chain
 	require.Equal(t, []string{"a:timeout", "b:server_error", "c:-trigger", "d:ok"}, l.ask().outcomes())
 
-	l = newLab(t, scripted(timeout), scripted(bad), scripted(answer), scripted(answer))
+	l = newLab(t, scripted(bad), scripted(bad), scripted(answer), scripted(answer))
 	l.settings.Chains = chain
 	l.candidate("b").Disabled = true
-	require.Equal(t, []string{"a:timeout", "b:-disabled", "c:ok"}, l.ask().outcomes(), "a skipped one fires any entry")
+	require.Equal(t, []string{"a:server_error", "b:-disabled", "c:ok"}, l.ask().outcomes(), "a skipped one fires any entry")
+
+	l = newLab(t, scripted(bad), scripted(answer), scripted(answer), scripted(answer))
+	l.settings.Chains = []Chain{{Name: "x", Primary: "a", Fallbacks: []Entry{{Model: "b", OnTimeout: &yes}, {Model: "c", OnTimeout: &yes}, {Model: "d"}}}}
+	require.Equal(t, []string{"a:server_error", "b:-trigger", "c:-trigger", "d:ok"}, l.ask().outcomes(), "one that was passed over doesn't")
 }
 
 type cacheOf struct {
@@ -453,6 +514,8 @@ func TestLastTiers(t *testing.T) {
 	require.Nil(t, l.ask(func(r *Request) { r.Structured = true }).Failure)
 	l.settings.Fallback.Status = 503
 	require.Equal(t, 503, l.ask().Failure.Status)
+	l.settings.Fallback.RetryAfter = 0
+	require.Equal(t, time.Second, l.ask().Failure.RetryAfter, "there always is one")
 }
 
 func TestUnknownModel(t *testing.T) {

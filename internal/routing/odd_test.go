@@ -302,3 +302,39 @@ func TestOfProvider(t *testing.T) {
 	e := &providers.Error{Kind: providers.KindQuota}
 	require.Same(t, e, ofProvider(e))
 }
+
+// silent never answers.
+type silent struct{}
+
+func (silent) Stream(ctx context.Context, _ providers.Call) (providers.Stream, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// slowHeaders accepts after 3 s.
+type slowHeaders struct{ *model }
+
+func (s slowHeaders) Stream(ctx context.Context, call providers.Call) (providers.Stream, error) {
+	if !sleep(ctx, 3*time.Second) {
+		return nil, context.Cause(ctx)
+	}
+	return s.model.Stream(ctx, call)
+}
+
+// narrow is a provider whose dialect can't carry everything.
+type narrow struct{ *model }
+
+func (n narrow) Check(call providers.Call) error {
+	if call.Model == "model-a" {
+		return &providers.Error{Kind: providers.KindUnsupported}
+	}
+	return nil
+}
+
+func TestDialectThatCannot(t *testing.T) {
+	l := newLab(t, scripted(answer), scripted(answer))
+	for id, m := range l.models {
+		l.candidate(id).Client = narrow{m}
+	}
+	require.Equal(t, []string{"a:-feature", "b:ok"}, l.ask().outcomes())
+}

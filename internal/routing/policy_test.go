@@ -20,7 +20,10 @@ func TestTriggers(t *testing.T) {
 		"500":       {Kind: providers.KindServerError, Status: 500},
 		"503":       {Kind: providers.KindOverloaded, Status: 503},
 		"connect":   {Kind: providers.KindConnect},
-		"malformed": {Kind: providers.KindMalformed, Status: 200},
+		"malformed": {Kind: providers.KindMalformed, Status: 500},
+		"empty":     {Kind: providers.KindEmpty, Status: 500},
+		"truncated": {Kind: providers.KindTruncated, Status: 500},
+		"a 200":     {Kind: providers.KindServerError, Status: 200},
 		"skipped":   nil,
 	}
 	tests := []struct {
@@ -28,7 +31,7 @@ func TestTriggers(t *testing.T) {
 		entry Entry
 		fires string
 	}{
-		{"both absent", Entry{}, "timeout 504 500 503 connect malformed skipped"},
+		{"both absent", Entry{}, "timeout 504 500 503 connect malformed empty truncated a_200 skipped"},
 		{"timeout true", Entry{OnTimeout: &yes}, "timeout 504 skipped"},
 		{"timeout false", Entry{OnTimeout: &no}, "504 500 503 skipped"},
 		{"status empty", Entry{OnStatus: []int{}}, "504 500 503 skipped"},
@@ -41,7 +44,7 @@ func TestTriggers(t *testing.T) {
 	for _, test := range tests {
 		for name, failure := range failures {
 			t.Run(test.name+" on "+name, func(t *testing.T) {
-				require.Equal(t, hasWord(test.fires, name), test.entry.fires(failure))
+				require.Equal(t, hasWord(test.fires, strings.ReplaceAll(name, " ", "_")), test.entry.fires(failure))
 			})
 		}
 	}
@@ -116,12 +119,17 @@ func TestContentPolicyMayGoOn(t *testing.T) {
 
 func TestRetryWaits(t *testing.T) {
 	s := Retries{Base: 200 * time.Millisecond, Cap: 2 * time.Second}
-	for tries, ceiling := range []time.Duration{200, 400, 800, 1600, 2000, 2000} {
-		for range 100 {
+	for tries, ceiling := range map[int]time.Duration{0: 200, 1: 400, 2: 800, 3: 1600, 4: 2000, 5: 2000, 1000: 2000} {
+		ceiling *= time.Millisecond
+		shortest, longest := ceiling, time.Duration(0)
+		for range 300 {
 			wait, again := s.again(&providers.Error{Kind: providers.KindServerError}, tries)
 			require.True(t, again)
-			require.LessOrEqual(t, wait, ceiling*time.Millisecond)
+			shortest, longest = min(shortest, wait), max(longest, wait)
 		}
+		require.LessOrEqual(t, longest, ceiling)
+		require.Greater(t, longest, ceiling*9/10, "full jitter goes up to the ceiling")
+		require.Less(t, shortest, ceiling/10, "and down to nothing")
 	}
 	tests := []struct {
 		name  string
