@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
@@ -347,6 +348,14 @@ func TestTokensOfARequest(t *testing.T) {
 		require.Greater(t, n, base, name)
 		require.Less(t, n, 1000, name)
 	}
+}
+
+// TestNoEasternScriptIsOverlooked shows that what language skips has no Han, kana or Hangul.
+func TestNoEasternScriptIsOverlooked(t *testing.T) {
+	for r := range rune(firstEastern) {
+		require.False(t, unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul), "%U", r)
+	}
+	require.True(t, unicode.In(firstEastern, unicode.Hangul))
 }
 
 func TestLanguage(t *testing.T) {

@@ -13,6 +13,7 @@ const (
 	tokensPerMessage = 4
 	tokensPerImage   = 500
 	firstWide        = 0x2E80 // CJK radicals; kana, Han, Hangul, full-width forms and emoji follow
+	firstEastern     = 0x1100 // Hangul's letters; no Han, kana or Hangul before it
 )
 
 func (e *estimate) tokens() int { return (e.narrow+2)/3 + e.wide }
@@ -77,9 +78,9 @@ func language(text string) string {
 	han, words, inWord := 0, 0, false
 	for _, r := range text {
 		switch {
-		case unicode.In(r, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+		case r >= firstEastern && unicode.In(r, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
 			return "en"
-		case unicode.Is(unicode.Han, r):
+		case r >= firstEastern && unicode.Is(unicode.Han, r):
 			han++
 			inWord = false
 		case !unicode.IsLetter(r):
