@@ -12,7 +12,7 @@ import (
 )
 
 // gemini speaks Google's generateContent, at the Gemini API and at Vertex AI. Fields that OpenAI doesn't have
-// (safetySettings, cachedContent …) go through as they came; those of generationConfig win over OpenAI's.
+// (safetySettings, labels …) go through as they came; those of generationConfig win over OpenAI's.
 type gemini struct {
 	client *client
 	base   string
@@ -108,7 +108,7 @@ func geminiURL(call Call, own string) string {
 // body is the request in Gemini's words.
 func (p *gemini) body(call Call) []byte {
 	f := fieldsOf(call.Request.Raw)
-	f.strip(call.Options.Allow)
+	f.strip(call.Options.Allow, "generationConfig", "safetySettings", "toolConfig")
 	f.drop("logprobs", "top_logprobs", "verbosity")
 	version := modelVersion(call.Model, "gemini")
 	config := f.generationConfig(version)
@@ -130,6 +130,7 @@ func (p *gemini) body(call Call) []byte {
 
 // generationConfig takes out of the request what Gemini has in generationConfig, under its names.
 func (f fields) generationConfig(version int) fields {
+	f.move("generation_config", "generationConfig")
 	config := fieldsOf(f["generationConfig"])
 	f.move("max_completion_tokens", "max_tokens")
 	f.stopList()
@@ -247,6 +248,7 @@ func geminiBudget(effort string) int {
 
 // geminiTools words tools and how to choose among them.
 func (f fields) geminiTools(version int) {
+	f.move("tool_config", "toolConfig")
 	mode, name := f.toolChoice()
 	var functions []block
 	for _, tool := range elements(f["tools"]) {

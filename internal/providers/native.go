@@ -166,11 +166,11 @@ func unsupported(param string) *Error {
 
 // strip takes off what has no place in a native request: what travels elsewhere, what checkNative found to say
 // nothing, hints that say nothing of the answer (who asks, how it is delivered, stored or billed), and what is held
-// back unless it is allowed. A server that reads keys in any case would take STREAM for stream: such a key goes too,
-// and no dialect has one with capitals.
-func (f fields) strip(allow []string) {
+// back unless it is allowed. A server that reads keys in any case would take STREAM for stream: such a key goes too, but
+// for those of the dialect's own.
+func (f fields) strip(allow []string, own ...string) {
 	for name := range f {
-		if fold(name) != name || !carried(name) || slices.Contains(heldBack(), name) && !slices.Contains(allow, name) {
+		if fold(name) != name && !slices.Contains(own, name) || !carried(name) || slices.Contains(heldBack(), name) && !slices.Contains(allow, name) {
 			delete(f, name)
 		}
 	}

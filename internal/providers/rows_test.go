@@ -32,7 +32,7 @@ func TestRows(t *testing.T) {
 }
 
 func TestDialects(t *testing.T) {
-	for _, d := range []string{"azure", "dashscope", "ollama", "openai", "script"} {
+	for _, d := range []string{"anthropic", "azure", "dashscope", "gemini", "ollama", "openai", "script"} {
 		require.Contains(t, Dialects(), d)
 	}
 	require.IsIncreasing(t, Dialects())

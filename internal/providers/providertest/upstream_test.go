@@ -47,6 +47,9 @@ func transport(t *testing.T) *http.Transport {
 	return tr
 }
 
+// geminiStream is the path by which Gemini is asked for a stream; to others it is one of any.
+const geminiStream = "/v1beta/models/m:streamGenerateContent"
+
 const streaming = `{"model":"m","stream":true,"stream_options":{"include_usage":true},"parameters":{"incremental_output":true}}`
 
 func TestEndsInEveryDialect(t *testing.T) {
@@ -54,6 +57,8 @@ func TestEndsInEveryDialect(t *testing.T) {
 		OpenAI:    {"data: [DONE]\n\n", `data: {"error":`},
 		DashScope: {`"finish_reason":"stop"`, "event:error\n:HTTP_STATUS/500\n"},
 		Ollama:    {`"done":true`, `{"error":"scripted failure 500"}`},
+		Anthropic: {"event: message_stop\n", "event: error\ndata: {"},
+		Gemini:    {`"finishReason":"STOP"`, `data: {"error":{"code":500,`},
 	}
 	for d, in := range dialects {
 		tests := []struct {
@@ -79,7 +84,7 @@ func TestEndsInEveryDialect(t *testing.T) {
 		for _, tt := range tests {
 			t.Run(string(d)+" "+tt.name, func(t *testing.T) {
 				u := Start(t, d, tt.b)
-				got := ask(t, transport(t), u.URL, d, streaming)
+				got := ask(t, transport(t), u.URL+geminiStream, d, streaming)
 				if tt.nothing {
 					require.Error(t, got.err)
 					require.Zero(t, got.status)
@@ -134,6 +139,13 @@ func TestNativeDialectsCarryTheSame(t *testing.T) {
 			`"reasoning_content":"hm"`, `"content":"ab"`, `"arguments":"{\"a"`, `"arguments":"{\"a\":1}"`}},
 		{"ollama", Ollama, `{"model":"m"}`, []string{
 			`"thinking":"h"`, `"content":"b"`, `"arguments":{"a":1}`, `"done_reason":"stop"`, `"prompt_eval_count":7`, `"eval_count":5`}},
+		{"anthropic", Anthropic, streaming, []string{
+			"event: message_start\ndata: {", `"thinking":"h"`, `"type":"signature_delta"`, `"text":"b"`, `"id":"call_1"`, `"partial_json":"{\"a"`,
+			`"stop_reason":"tool_use"`, `"input_tokens":7`, `"output_tokens":5`}},
+		{"gemini", Gemini, streaming, []string{
+			`"parts":[{"text":"h","thought":true}]`, `"parts":[{"text":"b"}]`, `"args":{"a":1}`, `"finishReason":"STOP"`, `"candidatesTokenCount":5`}},
+		{"anthropic in one body", Anthropic, `{"model":"m"}`, []string{
+			`{"signature":"c2lnbmVk","thinking":"hm","type":"thinking"}`, `{"text":"ab","type":"text"}`, `"input":{"a":1}`, `"stop_reason":"tool_use"`}},
 		{"openai in one body", OpenAI, `{"model":"m"}`, []string{
 			`"content":"ab"`, `"reasoning_content":"hm"`, `"arguments":"{\"a\":1}"`, `"finish_reason":"tool_calls"`, `"total_tokens":12`}},
 		{"ollama in one body", Ollama, `{"model":"m","stream":false}`, []string{
@@ -141,7 +153,7 @@ func TestNativeDialectsCarryTheSame(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := ask(t, transport(t), Start(t, tt.dialect, b).URL, tt.dialect, tt.body)
+			got := ask(t, transport(t), Start(t, tt.dialect, b).URL+geminiStream, tt.dialect, tt.body)
 			require.NoError(t, got.err)
 			for _, part := range tt.has {
 				require.Contains(t, got.body, part)
