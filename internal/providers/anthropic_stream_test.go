@@ -162,10 +162,14 @@ func TestAnthropicUsage(t *testing.T) {
 	const begin = `{"type":"message_start","message":{"usage":{"input_tokens":3,"cache_read_input_tokens":40,"cache_creation_input_tokens":200,"output_tokens":1}}}`
 	const text = `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`
 	tests := []struct{ name, end, want string }{
-		{"counted at both ends", `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}}`,
-			`{"prompt_tokens":243,"completion_tokens":9,"total_tokens":252,"prompt_tokens_details":{"cached_tokens":40,"cache_write_tokens":200},"completion_tokens_details":{"reasoning_tokens":4}}`},
-		{"the later count counts", `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":5,"cache_read_input_tokens":0,"cache_creation_input_tokens":null,"output_tokens":9}}`,
-			`{"prompt_tokens":205,"completion_tokens":9,"total_tokens":214,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":200}}`},
+		{
+			"counted at both ends", `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}}`,
+			`{"prompt_tokens":243,"completion_tokens":9,"total_tokens":252,"prompt_tokens_details":{"cached_tokens":40,"cache_write_tokens":200},"completion_tokens_details":{"reasoning_tokens":4}}`,
+		},
+		{
+			"the later count counts", `{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":5,"cache_read_input_tokens":0,"cache_creation_input_tokens":null,"output_tokens":9}}`,
+			`{"prompt_tokens":205,"completion_tokens":9,"total_tokens":214,"prompt_tokens_details":{"cached_tokens":0,"cache_write_tokens":200}}`,
+		},
 	}
 	for _, tt := range tests {
 		h := listen(nativeStreamOf(providertest.Anthropic, strings.NewReader(events(begin, text, tt.end, `{"type":"message_stop"}`)), Options{}))

@@ -16,7 +16,7 @@ func classify(status int, header http.Header, body []byte) *Error {
 		status = 0
 	}
 	f := readFault(body)
-	f.add(header.Get("X-Amzn-Errortype"))
+	f.amazon(header.Get("X-Amzn-Errortype"))
 	shown := status
 	if shown == 0 {
 		shown = f.status
@@ -40,7 +40,7 @@ func (f *fault) kind(status int) Kind {
 		return KindContextTooLong
 	}
 	text := strings.ToLower(f.text)
-	if k := f.kindOfQuota(text); k != KindNone {
+	if k := f.kindOfQuota(status, text); k != KindNone {
 		return k
 	}
 	if k := f.kindOfCodes(status, text); k != KindNone {
@@ -59,7 +59,7 @@ func (f *fault) kind(status int) Kind {
 func vague(status int) bool { return status == 400 || status == 500 || status == 502 }
 
 // kindOfQuota tells a daily cap from a window of time, which share status and code.
-func (f *fault) kindOfQuota(text string) Kind {
+func (f *fault) kindOfQuota(status int, text string) Kind {
 	for _, id := range f.quotaIDs {
 		if strings.Contains(id, "PerDay") {
 			return KindQuota
@@ -74,7 +74,7 @@ func (f *fault) kindOfQuota(text string) Kind {
 	for _, w := range words {
 		daily = daily || w == "rpd" || w == "tpd" || w == "ipd"
 	}
-	if daily && (f.status == 429 || strings.Contains(text, "limit") || strings.Contains(text, "quota")) {
+	if daily && (status == 429 || f.status == 429 || strings.Contains(text, "limit") || strings.Contains(text, "quota")) {
 		return KindQuota
 	}
 	return KindNone

@@ -68,7 +68,7 @@ func (d *documents) body() (document, error) {
 // event gives the next event. A body without a single line of SSE is not the protocol.
 func (d *documents) event() (document, error) {
 	ev, err := d.events.next()
-	if err == io.EOF && d.events.alien && !d.some {
+	if errors.Is(err, io.EOF) && d.events.alien && !d.some {
 		return document{}, undecodable(false)
 	}
 	if err != nil {

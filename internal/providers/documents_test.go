@@ -67,7 +67,7 @@ func TestDocumentsPassOnWhyReadingFailed(t *testing.T) {
 	cause := &Error{Kind: KindTimeout, Err: errors.New("late")}
 	for _, body := range []string{"", "data: {}\n\n", "[", "[{}", "[{},", `[{"a"`, `{"a"`} {
 		for _, size := range []bool{false, true} {
-			var in io.Reader = io.MultiReader(strings.NewReader(body), iotest.ErrReader(cause))
+			in := io.MultiReader(strings.NewReader(body), iotest.ErrReader(cause))
 			if size {
 				in = iotest.OneByteReader(in)
 			}

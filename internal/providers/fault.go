@@ -68,7 +68,7 @@ func (f *fault) readObject(object []byte, depth int) {
 			continue
 		}
 		switch name := string(key); name {
-		case "error", "detail", "message", "msg", "error_msg", "errorMessage", "detailMessage", "status_msg":
+		case "error", "detail", "message", "Message", "msg", "error_msg", "errorMessage", "detailMessage", "status_msg":
 			f.readText(name, value, depth)
 		case "code", "type", "status", "status_code", "error_type", "error_code", "reason", "__type", "http_status":
 			f.readCode(name, value)
@@ -159,6 +159,14 @@ func (f *fault) add(code string) {
 	code, _, _ = strings.Cut(code, ":")
 	if code = strings.TrimSpace(code); code != "" && len(code) <= 128 {
 		f.codes = append(f.codes, code)
+	}
+}
+
+// amazon takes the type of an error that AWS writes into a header; it is the code where the body has none.
+func (f *fault) amazon(kind string) {
+	before := len(f.codes)
+	if f.add(kind); f.code == "" && len(f.codes) > before {
+		f.code = f.codes[before]
 	}
 }
 

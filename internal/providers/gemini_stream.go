@@ -3,6 +3,7 @@ package providers
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"strings"
 )
@@ -47,7 +48,7 @@ func (r *geminiReader) next() (nativeStep, error) {
 // end tells the finish reason that came, or why there is none. Where a finish reason isn't the last word (a model that
 // gives one in every chunk, an array that lacks its end) only the proper end of the body is.
 func (r *geminiReader) end(err error, strict bool) (nativeStep, error) {
-	if r.finish == "" || strict && err != io.EOF {
+	if r.finish == "" || strict && !errors.Is(err, io.EOF) {
 		return nativeStep{}, err
 	}
 	r.ended = true

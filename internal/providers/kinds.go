@@ -61,14 +61,14 @@ func textKinds() []textKind {
 	return []textKind{
 		{KindContextTooLong, []string{
 			"maximum context length", "prompt is too long", "context length exceeded", "context_length_exceeded",
-			"exceeds the context", "exceed the context", "exceeds the model's context", "exceeded model token limit",
+			"exceeds the context", "exceed the context", "exceed context limit", "exceeds the model's context", "exceeded model token limit",
 			"input tokens exceeded", "range of input length", "input token count", "too many tokens", "longer than the model's context",
 			"longer than the maximum model length", "exceeds the available context size", "exceeded max context length",
 			"exceeds the maximum context", "reduce the length of the messages", "input is too long", "context window",
 		}},
 		{KindContentPolicy, []string{
 			"datainspectionfailed", "data_inspection_failed", "inappropriate content", "content management policy",
-			"content policy", "safety system", "considered high risk", "sensitive content", "usage polic", "敏感内容",
+			"content policy", "content filtering policy", "safety system", "considered high risk", "sensitive content", "usage polic", "敏感内容",
 		}},
 		{KindToolFailed, []string{"tool call validation failed", "failed to call a function", "failed to parse tool call"}},
 		{KindUnsupported, []string{
@@ -76,7 +76,7 @@ func textKinds() []textKind {
 			"unrecognized request argument", "extra inputs are not permitted", "enable_thinking must", "no endpoints found that",
 			"unsupported value", "is unsupported", "is deprecated for this model", "may only be set to", "cannot both be specified",
 			"when thinking is enabled", "may not be enabled", "must be explicitly set to", "compiled grammar",
-			"cannot find field", "only works in thinking mode", "instruction is not enabled",
+			"cannot find field", "extraneous key", "the model limit of", "only works in thinking mode", "instruction is not enabled",
 		}},
 		{KindQuota, []string{
 			"credit balance", "insufficient balance", "insufficient account balance", "balance is insufficient", "insufficient credit",
@@ -90,6 +90,7 @@ func textKinds() []textKind {
 		}},
 		{KindModelMissing, []string{
 			"model identifier is invalid", "not a valid model", "no such model", "unknown model", "invalid model:",
+			"on-demand throughput", "end of its life",
 		}},
 		{KindLoading, []string{"is loading", "loading model", "currently loading", "is not ready for inference"}},
 		{KindRateLimited, []string{

@@ -114,7 +114,8 @@ func TestNativeRecordingsAtTheWire(t *testing.T) {
 				require.Equal(t, r.text, h.text)
 				require.Len(t, []rune(h.reasoning), r.reasoning)
 				require.Equal(t, r.finish, h.finish)
-				require.Equal(t, r.usage, [2]int64{gjson.Get(h.usage, "prompt_tokens").Int(), gjson.Get(h.usage, "completion_tokens").Int()})
+				counted := [2]int64{gjson.Get(h.usage, "prompt_tokens").Int(), gjson.Get(h.usage, "completion_tokens").Int()}
+				require.Equal(t, r.usage, counted)
 				require.Equal(t, r.tools, toolCalls(chunks))
 				requireStrict(t, chunks)
 			})

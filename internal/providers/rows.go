@@ -30,6 +30,7 @@ func dialects() map[string]dialect {
 		"dashscope": {Settings{BaseURL: "https://dashscope.aliyuncs.com", Thinking: ThinkingByEnable}, newDashScope},
 		"ollama":    {Settings{BaseURL: "http://localhost:11434"}, newOllama},
 		"anthropic": {Settings{BaseURL: "https://api.anthropic.com"}, newAnthropic},
+		"bedrock":   {Settings{}, newBedrock}, // its base URL is that of the region
 		"gemini":    {Settings{BaseURL: "https://generativelanguage.googleapis.com"}, newGemini},
 		"script":    {Settings{}, func(s Settings) Provider { return NewScript(s) }},
 	}
@@ -58,6 +59,7 @@ func rows() map[string]Settings {
 		"dashscope":   {Dialect: "dashscope"},
 		"ollama":      {Dialect: "ollama"},
 		"anthropic":   {Dialect: "anthropic"},
+		"bedrock":     {Dialect: "bedrock"},
 		"gemini":      {Dialect: "gemini"},
 		"script":      {Dialect: "script"},
 	}

@@ -18,7 +18,7 @@ func TestRows(t *testing.T) {
 		require.NoError(t, err, name)
 		require.NotNil(t, p, name)
 		if row.BaseURL == "" {
-			require.Contains(t, []string{"azure", "script"}, row.Dialect, "%s has no base URL", name)
+			require.Contains(t, []string{"azure", "bedrock", "script"}, row.Dialect, "%s has no base URL", name)
 			continue
 		}
 		u, err := url.Parse(row.BaseURL)

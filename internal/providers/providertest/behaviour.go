@@ -2,8 +2,8 @@
 //
 // Its one idea: how a provider behaves, well or badly, is a value. A [Behaviour] says what one call gets: a status, an
 // answer in chunks, and above all how it ends. [Upstream] plays behaviours in the dialects of OpenAI, DashScope, Ollama,
-// Anthropic and Gemini, over TCP or, for testing/synctest, over memory; it counts calls and tells which the caller has
-// left.
+// Anthropic, Bedrock and Gemini, over TCP or, for testing/synctest, over memory; it counts calls and tells which the
+// caller has left.
 //
 // Only tests import this package.
 package providertest
@@ -23,6 +23,7 @@ const (
 	DashScope Dialect = "dashscope" // native SSE: id, event, a comment with the status; ends with its finish reason
 	Ollama    Dialect = "ollama"    // native NDJSON, ended by done:true
 	Anthropic Dialect = "anthropic" // SSE with named events, ended by message_stop
+	Bedrock   Dialect = "bedrock"   // frames of AWS's event stream, ended by messageStop and metadata
 	Gemini    Dialect = "gemini"    // SSE with CRLF, ended by a finish reason
 )
 

@@ -134,22 +134,30 @@ func TestNativeDialectsCarryTheSame(t *testing.T) {
 	}{
 		{"dashscope increments", DashScope, streaming, []string{
 			"id:2\nevent:result\n:HTTP_STATUS/200\ndata:{", `"reasoning_content":"h"`, `"reasoning_content":"m"`, `"content":"b"`,
-			`"arguments":"{\"a"`, `"arguments":"\":1}"`, `"id":""`, `"finish_reason":"tool_calls"`}},
+			`"arguments":"{\"a"`, `"arguments":"\":1}"`, `"id":""`, `"finish_reason":"tool_calls"`,
+		}},
 		{"dashscope whole text again", DashScope, `{}`, []string{
-			`"reasoning_content":"hm"`, `"content":"ab"`, `"arguments":"{\"a"`, `"arguments":"{\"a\":1}"`}},
+			`"reasoning_content":"hm"`, `"content":"ab"`, `"arguments":"{\"a"`, `"arguments":"{\"a\":1}"`,
+		}},
 		{"ollama", Ollama, `{"model":"m"}`, []string{
-			`"thinking":"h"`, `"content":"b"`, `"arguments":{"a":1}`, `"done_reason":"stop"`, `"prompt_eval_count":7`, `"eval_count":5`}},
+			`"thinking":"h"`, `"content":"b"`, `"arguments":{"a":1}`, `"done_reason":"stop"`, `"prompt_eval_count":7`, `"eval_count":5`,
+		}},
 		{"anthropic", Anthropic, streaming, []string{
 			"event: message_start\ndata: {", `"thinking":"h"`, `"type":"signature_delta"`, `"text":"b"`, `"id":"call_1"`, `"partial_json":"{\"a"`,
-			`"stop_reason":"tool_use"`, `"input_tokens":7`, `"output_tokens":5`}},
+			`"stop_reason":"tool_use"`, `"input_tokens":7`, `"output_tokens":5`,
+		}},
 		{"gemini", Gemini, streaming, []string{
-			`"parts":[{"text":"h","thought":true}]`, `"parts":[{"text":"b"}]`, `"args":{"a":1}`, `"finishReason":"STOP"`, `"candidatesTokenCount":5`}},
+			`"parts":[{"text":"h","thought":true}]`, `"parts":[{"text":"b"}]`, `"args":{"a":1}`, `"finishReason":"STOP"`, `"candidatesTokenCount":5`,
+		}},
 		{"anthropic in one body", Anthropic, `{"model":"m"}`, []string{
-			`{"signature":"c2lnbmVk","thinking":"hm","type":"thinking"}`, `{"text":"ab","type":"text"}`, `"input":{"a":1}`, `"stop_reason":"tool_use"`}},
+			`{"signature":"c2lnbmVk","thinking":"hm","type":"thinking"}`, `{"text":"ab","type":"text"}`, `"input":{"a":1}`, `"stop_reason":"tool_use"`,
+		}},
 		{"openai in one body", OpenAI, `{"model":"m"}`, []string{
-			`"content":"ab"`, `"reasoning_content":"hm"`, `"arguments":"{\"a\":1}"`, `"finish_reason":"tool_calls"`, `"total_tokens":12`}},
+			`"content":"ab"`, `"reasoning_content":"hm"`, `"arguments":"{\"a\":1}"`, `"finish_reason":"tool_calls"`, `"total_tokens":12`,
+		}},
 		{"ollama in one body", Ollama, `{"model":"m","stream":false}`, []string{
-			`"content":"ab"`, `"thinking":"hm"`, `"arguments":{"a":1}`, `"done":true`}},
+			`"content":"ab"`, `"thinking":"hm"`, `"arguments":{"a":1}`, `"done":true`,
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

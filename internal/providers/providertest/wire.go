@@ -47,6 +47,9 @@ func newWire(d Dialect, b Behaviour, r *http.Request, body []byte) (wire, query)
 	case Anthropic:
 		q := openAIQuery(body) // the same words
 		return &anthropicWire{b: b, q: q}, q
+	case Bedrock:
+		q := bedrockQuery(r)
+		return &bedrockWire{b: b, q: q}, q
 	case Gemini:
 		q := geminiQuery(r)
 		return geminiWire{b: b, q: q}, q
