@@ -69,7 +69,7 @@ func (f fields) anthropicRefuses(version int) string {
 	topP, nucleus := f.float("top_p")
 	switch kind := unquote(field(f["response_format"], "type")); {
 	case kind == "json_object":
-		return "response_format json_object; give a json_schema"
+		return "response_format json_object"
 	case kind == "json_schema" && !structured:
 		return "response_format"
 	case !structured && slices.ContainsFunc(elements(f["tools"]), strict):

@@ -202,6 +202,7 @@ func TestAnthropicErrors(t *testing.T) {
 		{"no sampling", 400, body("invalid_request_error", "`temperature` is deprecated for this model."), KindUnsupported},
 		{"no two ways of sampling", 400, body("invalid_request_error", "`temperature` and `top_p` cannot both be specified for this model. Please use only one."), KindUnsupported},
 		{"no open schema", 400, body("invalid_request_error", "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false"), KindUnsupported},
+		{"not so much", 400, body("invalid_request_error", "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for claude-haiku-4-5"), KindUnsupported},
 		{"no such field", 400, body("invalid_request_error", "min_p: Extra inputs are not permitted"), KindUnsupported},
 		{"a mistake", 400, body("invalid_request_error", "messages.1.content.0.tool_use_id: unexpected"), KindBadRequest},
 	}

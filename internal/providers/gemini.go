@@ -121,7 +121,7 @@ func (p *gemini) body(call Call) []byte {
 	}
 	f.geminiTools(version)
 	talk := newGeminiTalk(call.Request, version)
-	f.set("contents", talk.turns.opened(block{"text": goOn}).objects("parts"))
+	f.set("contents", talk.contents())
 	if len(talk.system) > 0 {
 		f.set("systemInstruction", block{"parts": talk.system})
 	}
@@ -306,7 +306,7 @@ func (t *geminiTalk) add(m Message, raw []byte) {
 	case "system", "developer":
 		t.system = append(t.system, geminiText(spoken(m, raw))...)
 	case "tool":
-		t.turns.add("user", t.result(m, raw))
+		t.turns.add("tool", t.result(m, raw))
 	case "assistant":
 		parts := geminiParts(m, raw)
 		if s := geminiSignature(raw); s != "" && len(parts) > 0 {
@@ -316,6 +316,18 @@ func (t *geminiTalk) add(m Message, raw []byte) {
 	default:
 		t.turns.add("user", append(geminiText(speaker(m)), geminiParts(m, raw)...)...)
 	}
+}
+
+// contents are the turns as they are sent. Results are a turn of their own, apart from what the user says behind them,
+// but his too.
+func (t *geminiTalk) contents() []block {
+	out := t.turns.opened(block{"text": goOn})
+	for i := range out {
+		if out[i].role == "tool" {
+			out[i].role = "user"
+		}
+	}
+	return out.objects("parts")
 }
 
 // unsignedCall is what Google documents for calls that come from elsewhere: from version 3 on, the first call of a step

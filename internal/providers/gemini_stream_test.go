@@ -207,6 +207,7 @@ func TestGeminiErrors(t *testing.T) {
 		{"not from here", 400, body(400, "FAILED_PRECONDITION", "User location is not supported for the API use."), KindAuth, 0},
 		{"no such model", 404, body(404, "NOT_FOUND", "models/gemini-9 is not found for API version v1beta"), KindModelMissing, 0},
 		{"too long", 400, body(400, "INVALID_ARGUMENT", "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."), KindContextTooLong, 0},
+		{"not so much", 400, body(400, "INVALID_ARGUMENT", "it has a maxOutputTokens value of 100000 but the supported range is from 1 (inclusive) to 65537 (exclusive)."), KindUnsupported, 0},
 		{"no such field", 400, body(400, "INVALID_ARGUMENT", `Invalid JSON payload received. Unknown name "min_p": Cannot find field.`), KindUnsupported, 0},
 		{"no JSON beside tools", 400, body(400, "INVALID_ARGUMENT", "Function calling with a response mime type: 'application/json' is unsupported"), KindUnsupported, 0},
 		{"no thoughtless answer", 400, body(400, "INVALID_ARGUMENT", "Budget 0 is invalid. This model only works in thinking mode."), KindUnsupported, 0},

@@ -37,7 +37,7 @@ func TestGeminiRequest(t *testing.T) {
 				"toolConfig":{"functionCallingConfig":{"mode":"ANY"}},"systemInstruction":{"parts":[{"text":"be brief"},{"text":"in French"}]},"contents":[
 				{"role":"user","parts":[{"text":"ann:"},{"text":"what?"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]},
 				{"role":"model","parts":[{"functionCall":{"name":"f","args":{"x":1.10}}},{"functionCall":{"name":"g","args":{}}}]},
-				{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"42"}}},{"functionResponse":{"name":"g","response":{"a":[1]}}},{"text":"and now?"}]},
+				{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"42"}}},{"functionResponse":{"name":"g","response":{"a":[1]}}}]},{"role":"user","parts":[{"text":"and now?"}]},
 				{"role":"model","parts":[{"text":"no"}]}]}`,
 		},
 		{name: "the least", raw: nativeHi, want: `{"contents":` + hi + `}`},

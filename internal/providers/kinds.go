@@ -76,6 +76,7 @@ func textKinds() []textKind {
 			"unrecognized request argument", "extra inputs are not permitted", "enable_thinking must", "no endpoints found that",
 			"unsupported value", "is unsupported", "is deprecated for this model", "may only be set to", "cannot both be specified",
 			"when thinking is enabled", "may not be enabled", "must be explicitly set to", "compiled grammar",
+			"maximum allowed number of output tokens", "supported range", "range of max_tokens",
 			"cannot find field", "extraneous key", "the model limit of", "only works in thinking mode", "instruction is not enabled",
 		}},
 		{KindQuota, []string{

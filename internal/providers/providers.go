@@ -130,7 +130,7 @@ const (
 // Settings describe one provider; what is empty comes from the built-in row of Name, then from the dialect.
 type Settings struct {
 	Name       string            // as in the configuration
-	Dialect    string            // openai, azure, dashscope, ollama, script; further ones follow
+	Dialect    string            // one of Dialects
 	BaseURL    string            // what the dialect's paths are appended to
 	APIKey     string            // "" sends no auth header
 	Headers    map[string]string // sent with every call
