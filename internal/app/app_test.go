@@ -200,6 +200,7 @@ candidates: [{id: a, provider: p, model: m}]
 	l.app.heal.mu.Unlock()
 	l.ask(false, "q")
 	require.NoError(t, l.app.after.wait(t.Context()))
+	require.Nil(t, l.app.heal.config, "nothing is missing any more")
 	require.Equal(t, []string{"a:ok"}, l.ask(false, "q").outcomes())
 	require.Equal(t, "Bearer sk-from-store", up.Seen().Header.Get("Authorization"))
 	require.NotContains(t, l.log.String(), "sk-from-store")
