@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -107,10 +108,13 @@ func (d *Dynamo) batch(ctx context.Context, candidates []string, found map[strin
 		return fmt.Errorf("read breakers: %w", err)
 	}
 	for _, item := range out.Responses[d.table] {
-		found[d.candidate(item)] = parse(item)
+		if id, ours := d.candidate(item); ours {
+			found[id] = parse(item)
+		}
 	}
 	for _, key := range out.UnprocessedKeys[d.table].Keys {
-		delete(found, d.candidate(key))
+		id, _ := d.candidate(key)
+		delete(found, id)
 	}
 	return nil
 }
@@ -136,7 +140,11 @@ func (d *Dynamo) Update(ctx context.Context, candidate string, c Change) (Record
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if err == nil {
-		return parse(out.Attributes), true, nil
+		r := parse(out.Attributes)
+		if r.Gen == 0 {
+			return Record{}, false, errNoRecord
+		}
+		return r, true, nil
 	}
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) {
@@ -150,6 +158,8 @@ func (d *Dynamo) Update(ctx context.Context, candidate string, c Change) (Record
 	}
 	return r, c.made(r), nil
 }
+
+var errNoRecord = errors.New("write breaker: no record in the answer")
 
 const (
 	onClosed = "attribute_not_exists(pk) OR (st = :C AND g = :g)"
@@ -228,13 +238,19 @@ func (d *Dynamo) key(candidate string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": text(d.prefix + candidate), "sk": text(itemState)}
 }
 
-func (d *Dynamo) candidate(item map[string]types.AttributeValue) string {
-	return stringOf(item["pk"])[len(d.prefix):]
+func (d *Dynamo) candidate(item map[string]types.AttributeValue) (id string, ours bool) {
+	return strings.CutPrefix(stringOf(item["pk"]), d.prefix)
 }
 
-// parse reads an item. What is absent, or of another type, is zero: an unknown state counts as closed.
+// parse reads an item. An unknown state counts as closed, and so does an item that the protocol could not have
+// written: its conditions would refuse every trial, and the candidate with it for ever.
 func parse(item map[string]types.AttributeValue) Record {
-	n := func(name string) int64 { return numberOf(item[name]) }
+	whole := true
+	n := func(name string) int64 {
+		n, ok := numberOf(item[name])
+		whole = whole && ok
+		return n
+	}
 	r := Record{
 		Gen: n("g"), OpenUntil: n("ou"), OpenFor: time.Duration(n("od")) * time.Millisecond, Opens: n("oc"),
 		Token: n("lt"), Holder: stringOf(item["lo"]), LeaseUntil: n("lu"), Passed: n("ps"),
@@ -244,8 +260,13 @@ func parse(item map[string]types.AttributeValue) Record {
 	switch stringOf(item["st"]) {
 	case "O":
 		r.State = Open
+		whole = whole && r.Gen > 0 && item["ou"] != nil
 	case "H":
 		r.State = HalfOpen
+		whole = whole && r.Gen > 0 && item["lu"] != nil
+	}
+	if !whole {
+		return Record{}
 	}
 	return r
 }
@@ -257,16 +278,20 @@ func stringOf(v types.AttributeValue) string {
 	return ""
 }
 
-func numberOf(v types.AttributeValue) int64 {
+// maxNumber is what no number of an item exceeds: as Unix ms the year 2109, and as a duration it still fits.
+const maxNumber = 1 << 42
+
+// numberOf gives a number, 0 where there is none. It says false to what is no number of the protocol.
+func numberOf(v types.AttributeValue) (n int64, ok bool) {
+	if v == nil {
+		return 0, true
+	}
 	s, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
-		return 0
+		return 0, false
 	}
 	n, err := strconv.ParseInt(s.Value, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
+	return n, err == nil && 0 <= n && n <= maxNumber
 }
 
 // TableAPI is what CreateTable asks of DynamoDB.

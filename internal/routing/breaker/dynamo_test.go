@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -118,11 +119,11 @@ func (s *scripted) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...fu
 	if !*in.ConsistentRead {
 		return nil, errors.New("an authority must be asked consistently")
 	}
-	return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{"st": text("O"), "g": number(4)}}, s.getErr
+	return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{"st": text("O"), "g": number(4), "ou": number(5)}}, s.getErr
 }
 
 func TestLoserLearnsTheWinner(t *testing.T) {
-	item := map[string]types.AttributeValue{"st": text("H"), "g": number(3), "lo": text("other")}
+	item := map[string]types.AttributeValue{"st": text("H"), "g": number(3), "lo": text("other"), "lu": number(9)}
 	tests := []struct {
 		name   string
 		item   map[string]types.AttributeValue
@@ -131,8 +132,8 @@ func TestLoserLearnsTheWinner(t *testing.T) {
 		gets   int
 		err    error
 	}{
-		{"from the failed condition", item, nil, Record{State: HalfOpen, Gen: 3, Holder: "other"}, 0, nil},
-		{"by a consistent read", nil, nil, Record{State: Open, Gen: 4}, 1, nil},
+		{"from the failed condition", item, nil, Record{State: HalfOpen, Gen: 3, Holder: "other", LeaseUntil: 9}, 0, nil},
+		{"by a consistent read", nil, nil, Record{State: Open, Gen: 4, OpenUntil: 5}, 1, nil},
 		{"not at all", nil, errors.New("cut"), Record{}, 1, errLost},
 	}
 	for _, tc := range tests {
@@ -175,11 +176,53 @@ func TestUnprocessedKeysAreUnknown(t *testing.T) {
 	require.Equal(t, map[string]Record{"a": {}}, got)
 }
 
+// An item that no process of ours could have written counts as closed: acquiring its trial would fail for ever.
 func TestItemsOfAnotherShape(t *testing.T) {
+	type item = map[string]types.AttributeValue
+	n := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 	require.Equal(t, Record{}, parse(nil))
-	require.Equal(t, Record{}, parse(map[string]types.AttributeValue{
-		"st": text("??"), "g": text("7"), "ou": &types.AttributeValueMemberN{Value: "1.5e3"}, "lo": number(1),
-	}))
+	require.Equal(t, Record{Gen: 7}, parse(item{"st": text("??"), "g": number(7)}), "a state of a later version")
+	whole := item{"st": text("O"), "g": number(4), "ou": number(5), "od": number(2000), "lt": number(1), "lu": number(0)}
+	require.Equal(t, Open, parse(whole).State)
+	half := maps.Clone(whole)
+	half["st"] = text("H")
+	require.Equal(t, HalfOpen, parse(half).State)
+	for _, tc := range []struct {
+		st, name string
+		value    types.AttributeValue
+	}{
+		{"O", "g", nil}, {"O", "g", text("4")}, {"O", "g", n("1.5")}, {"O", "g", n("-4")}, {"O", "g", n("9e37")},
+		{"O", "ou", nil}, {"O", "ou", text("5")}, {"O", "ou", n("9223372036854775807")},
+		{"O", "od", n("10000000000000000")}, {"O", "od", n("-1")}, {"O", "lt", text("x")}, {"O", "lt", n("9223372036854775807")},
+		{"H", "g", nil}, {"H", "lu", nil}, {"H", "lu", &types.AttributeValueMemberNULL{Value: true}}, {"H", "lu", n("1e38")},
+	} {
+		broken := maps.Clone(whole)
+		broken["st"], broken[tc.name] = text(tc.st), tc.value
+		if tc.value == nil {
+			delete(broken, tc.name)
+		}
+		require.Equal(t, Record{}, parse(broken), "%s, %s: %v", tc.st, tc.name, tc.value)
+	}
+}
+
+// A store that lies takes no process down and makes nothing hold.
+func TestAnswersOfAnotherShape(t *testing.T) {
+	for _, pk := range []types.AttributeValue{nil, text(""), text("x"), number(1), text("ldg#1")} {
+		item := map[string]types.AttributeValue{"pk": pk, "st": text("O"), "g": number(1), "ou": number(1)}
+		api := &scripted{batch: func(*dynamodb.BatchGetItemInput) *dynamodb.BatchGetItemOutput {
+			return &dynamodb.BatchGetItemOutput{
+				Responses:       map[string][]map[string]types.AttributeValue{"t": {item}},
+				UnprocessedKeys: map[string]types.KeysAndAttributes{"t": {Keys: []map[string]types.AttributeValue{item}}},
+			}
+		}}
+		got, err := NewDynamo(api, "t", "").Load(t.Context(), "a", "b")
+		require.NoError(t, err)
+		require.Equal(t, map[string]Record{"a": {}, "b": {}}, got)
+	}
+	api := &scripted{update: func() (*dynamodb.UpdateItemOutput, error) { return &dynamodb.UpdateItemOutput{}, nil }}
+	_, applied, err := NewDynamo(api, "t", "").Update(t.Context(), model, Change{Op: Trip})
+	require.ErrorIs(t, err, errNoRecord)
+	require.False(t, applied)
 }
 
 // The client asks once more after a lost connection, at once, and never when throttled.
