@@ -114,6 +114,7 @@ type gate struct {
 	started map[string]int
 	last    map[string]breaker.Outcome
 	leases  map[string]time.Duration
+	slow    time.Duration // what its store takes to answer
 }
 
 func newGate() *gate {
@@ -126,7 +127,8 @@ func newGate() *gate {
 
 func (g *gate) Refresh(context.Context, ...string) {}
 
-func (g *gate) Enter(_ context.Context, id string, lease time.Duration) (breaker.Permit, error) {
+func (g *gate) Enter(ctx context.Context, id string, lease time.Duration) (breaker.Permit, error) {
+	sleep(ctx, g.slow)
 	g.leases[id] = lease
 	if r := g.refuse[id]; r != nil {
 		return nil, r

@@ -55,7 +55,13 @@ func (w *walk) admit(l link) (breaker.Permit, Skip) {
 	if skip := w.skips(l, w.before); skip != "" {
 		return nil, skip
 	}
-	permit, err := w.r.gate.Enter(w.ctx, l.ID, l.lease(w.budget))
+	ctx, cancel := context.WithDeadline(w.ctx, w.budget.models)
+	defer cancel()
+	permit, err := w.r.gate.Enter(ctx, l.ID, l.lease(w.budget))
+	if err == nil && !w.budget.fits(0) { // the breaker's store took the time
+		permit.Done(breaker.Outcome{Class: breaker.Cancelled})
+		return nil, SkipBudget
+	}
 	if err == nil {
 		return permit, ""
 	}

@@ -273,6 +273,21 @@ func TestAnAttemptThatJustFits(t *testing.T) {
 	}
 }
 
+// What the breakers' store takes is the request's own time: it is not exceeded, and no attempt starts too late.
+func TestBreakerTakesTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, scripted(answer))
+		l.gate.slow = 300 * time.Millisecond
+		start := time.Now()
+		got := l.ask(func(r *Request) { r.Hint = 300 * time.Millisecond })
+		require.Equal(t, 240*time.Millisecond, time.Since(start))
+		require.Equal(t, TierFallback, got.Trace.Tier)
+		require.Equal(t, []string{"a:-budget"}, got.outcomes())
+		require.Zero(t, l.models["a"].calls)
+		require.Equal(t, []breaker.Class{breaker.Cancelled}, l.gate.reports["a"], "a trial is given back")
+	})
+}
+
 // After the commit the budget counts no more; the platform's deadline does.
 func TestBudgetEndsAtCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

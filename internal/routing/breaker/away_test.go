@@ -463,3 +463,25 @@ func TestStoreThatContradictsItself(t *testing.T) {
 		refused(t, g)
 	})
 }
+
+// A caller's deadline bounds the wait to become the trial; what comes of the write is not lost.
+func TestTrialWaitsNoLongerThanItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g := gateOn(t, Settings{}, store)
+		call(t, g, failed, failed)
+		pass(33 * time.Second)
+		status(t, g)
+		store.set(func(f *faulty) { f.delay = 280 * time.Millisecond })
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if p, err := g.Enter(ctx, model, lease); err == nil {
+			p.Done(Outcome{Class: Cancelled})
+			start = start.Add(patience) // to give it back
+		}
+		require.LessOrEqual(t, time.Since(start), 200*time.Millisecond)
+		store.set(func(f *faulty) { f.delay = 0 })
+		require.True(t, enter(t, g).Trial())
+	})
+}

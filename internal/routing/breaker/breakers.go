@@ -31,7 +31,7 @@ func New(s Settings, store Store, log *slog.Logger) *Breakers {
 	return b
 }
 
-// Enter implements Gate. It waits at most 50 ms for the copy, and 300 ms to become the trial.
+// Enter implements Gate. It waits at most 50 ms for the copy, and 300 ms to become the trial, but never beyond ctx.
 func (b *Breakers) Enter(ctx context.Context, candidate string, lease time.Duration) (Permit, error) {
 	if b.settings.Disabled {
 		return free{}, nil
@@ -147,6 +147,9 @@ func (b *Breakers) askTrial(ctx context.Context, e *entry, c Change, slow bool) 
 	limit := storeDeadline
 	if slow || b.link.doubtful() {
 		limit = patience
+	}
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
