@@ -2,7 +2,7 @@
 # "go PASSED FAILED SKIPPED" to the file `counts`. Its exit status says whether all went well.
 
 /^ *--- PASS: / { passed++; next }
-/^ *--- FAIL: / { failed++; failures = failures $0 "\n" }
+/^ *--- FAIL: / { failed++; inside++; failures = failures $0 "\n" }
 /^ *--- SKIP: / { skipped++; skips = skips $0 "\n" }
 /^=== /         { next }
 /^FAIL/         { bad = 1 }
@@ -10,6 +10,11 @@
 # A package's last line: its output stands together before it.
 /^(ok  |\?   |FAIL)\t/ || /^\t.*coverage: / {
 	if (/^FAIL/) printf "%s", held
+	if (/^FAIL/ && !inside) { # it didn't build, panicked, or left something behind
+		failed++
+		failures = failures $0 "\n"
+	}
+	inside = 0
 	if (!/^\?/) print
 	fflush()
 	held = ""
