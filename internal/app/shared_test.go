@@ -62,6 +62,11 @@ func twins(t *testing.T, more string, places Places, plans ...[]providertest.Beh
 func TestFleetSharesItsBreakers(t *testing.T) {
 	first, second := twins(t, "breaker: {open_duration: 3s}\n", Places{Table: table(t)}, []providertest.Behaviour{down()}, healthy())
 	a := first.up[0]
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("first:\n%s\nsecond:\n%s", first.log, second.log)
+		}
+	})
 	first.ask(false, "one")
 	first.ask(false, "two")
 	require.Equal(t, 2, a.Calls())
@@ -72,7 +77,7 @@ func TestFleetSharesItsBreakers(t *testing.T) {
 	}, 2900*time.Millisecond, 100*time.Millisecond)
 
 	slow := providertest.Says("recovered")
-	slow.Delay = 300 * time.Millisecond
+	slow.Delay = clock / 4
 	a.Play(slow)
 	before := a.Calls()
 	require.Eventually(t, func() bool {

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -89,27 +90,29 @@ func (b *Breakers) permit(e *entry, t *trial) *permit {
 	return &permit{gate: b, entry: e, trial: t, era: e.era}
 }
 
-// acquire tries to become the fleet's one trial, or this process's own if the store doesn't answer. The caller has
-// set e.acquiring. nil: the trial is another's, or no longer needed.
+// acquire tries to become the fleet's one trial, or this process's own if the store is dead. While it is merely slow
+// nobody knows who has the trial: the candidate stays open, and the next call asks again in the same name. The caller
+// has set e.acquiring. nil: the trial is another's, not to be had, or no longer needed.
 func (b *Breakers) acquire(ctx context.Context, e *entry, lease time.Duration) *trial {
 	now := unixMilli()
-	c := Change{Op: Acquire, Now: now, Holder: rand.Text(), Until: now + trialLease(lease).Milliseconds()}
+	c := Change{Op: Acquire, Now: now, Until: now + trialLease(lease).Milliseconds()}
 	e.mu.Lock()
-	c.Gen = e.rec.Gen
-	slow := e.reading != nil
+	c.Gen, c.Holder = e.rec.Gen, cmp.Or(e.unanswered, rand.Text())
 	e.mu.Unlock()
 
-	r, applied, err := b.askTrial(ctx, e, c, slow)
+	r, applied, err := b.askTrial(ctx, e, c)
 	e.mu.Lock()
-	e.acquiring = false
+	e.acquiring, e.unanswered = false, ""
 	var next Change
 	var more bool
 	switch {
 	case errors.Is(err, errLost):
 		e.readAt, e.triedAt = 0, 0
-	case err != nil:
+	case err != nil && b.link.dead():
 		applied = b.acquireHere(e, c)
 		r = e.rec
+	case err != nil:
+		e.unanswered = c.Holder
 	case applied:
 		e.read(now)
 		e.base, e.dirty = r.Gen, false
@@ -139,13 +142,13 @@ func (b *Breakers) acquireHere(e *entry, c Change) bool {
 }
 
 // askTrial sends the one write that is waited for to its end, because the promise of one trial hangs on it; but a
-// store that was just slow gets no more than a read's patience.
-func (b *Breakers) askTrial(ctx context.Context, e *entry, c Change, slow bool) (Record, bool, error) {
+// dead store gets no more than a read's patience, and that only when it is to be tried again.
+func (b *Breakers) askTrial(ctx context.Context, e *entry, c Change) (Record, bool, error) {
 	if !b.link.ready(c.Now) {
 		return Record{}, false, errAway
 	}
 	limit := storeDeadline
-	if slow || b.link.doubtful() {
+	if b.link.dead() {
 		limit = patience
 	}
 	if end, ok := ctx.Deadline(); ok {
@@ -302,12 +305,12 @@ func (b *Breakers) Close(ctx context.Context) error {
 // send tells the store of a change that holds here already. The caller waits for the answer no longer than for a
 // read; the write itself goes on to its own deadline.
 func (b *Breakers) send(e *entry, c Change, seq uint64, class Class) {
-	done := make(chan struct{})
+	done, patient := make(chan struct{}), b.link.wait()
 	b.work.Go(func() {
 		defer close(done)
 		b.deliver(e, c, seq, class)
 	})
-	wait(context.Background(), done, patience)
+	wait(context.Background(), done, patient)
 }
 
 // deliver writes the change, and once more if the answer asks for it.

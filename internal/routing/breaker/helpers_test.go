@@ -70,6 +70,17 @@ func enter(t testing.TB, g Gate) Permit {
 	return p
 }
 
+// enterAlone enters while the store doesn't answer: the trial is this process's own once it holds the store for dead.
+func enterAlone(t testing.TB, g Gate) Permit {
+	t.Helper()
+	for range missesToAway - 1 {
+		if p, err := g.Enter(t.Context(), model, lease); err == nil {
+			return p
+		}
+	}
+	return enter(t, g)
+}
+
 func refused(t testing.TB, g Gate) *Refusal {
 	t.Helper()
 	p, err := g.Enter(t.Context(), model, lease)

@@ -27,25 +27,27 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// link is the way to the store. After three misses in a row it holds the store for away and lets one call through
-// after a pause that doubles, so that a dead store costs next to nothing.
+// link is the way to the store. Three calls in a row that were answered late make it slow: it is used, but not waited
+// for. Three without any answer make it dead: it is left alone but for one call after a pause that doubles, so that it
+// costs next to nothing.
 type link struct {
 	store Store
 	log   *slog.Logger
 
 	mu     sync.Mutex
 	warm   bool // one call has succeeded: the first may be slow
-	misses int
+	late   int  // calls in a row without an answer in time
+	silent int  // calls in a row without any answer
 	told   bool
 	pause  time.Duration
-	until  int64 // Unix ms; while away, the time of the next try
+	until  int64 // Unix ms; while dead, the time of the next try
 }
 
-// ready says whether the store may be asked now. While it is away that is a claim on the one try.
+// ready says whether the store may be asked now. While it is dead that is a claim on the one try.
 func (l *link) ready(now int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.misses < missesToAway {
+	if l.silent < missesToAway {
 		return true
 	}
 	if now < l.until {
@@ -55,21 +57,20 @@ func (l *link) ready(now int64) bool {
 	return true
 }
 
-// wait is how long a caller may wait for a read: not at all for a store that is away.
+// wait is how long a caller may wait for an answer: not at all for that of a store that is slow or dead.
 func (l *link) wait() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.misses >= missesToAway {
+	if l.late >= missesToAway {
 		return 0
 	}
 	return patience
 }
 
-// doubtful: the latest call was a miss.
-func (l *link) doubtful() bool {
+func (l *link) dead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.misses > 0
+	return l.silent >= missesToAway
 }
 
 func (l *link) load(ctx context.Context, candidates []string) (map[string]Record, error) {
@@ -88,28 +89,40 @@ func (l *link) update(ctx context.Context, candidate string, c Change) (Record, 
 	return r, applied, err
 }
 
-// note counts a miss, an error or an answer that came too late to be waited for, and says once that the store is
-// away and once that it is back.
+// note counts what came late or not at all, and says once that the store is away and once that it is back.
 func (l *link) note(err error, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil && (took <= patience || !l.warm) {
-		if l.told {
-			l.log.Info("breaker store is back")
-		}
-		l.warm, l.misses, l.told = true, 0, false
-		return
-	}
+	inTime := err == nil && (took <= patience || !l.warm)
 	l.warm = l.warm || err == nil
-	l.misses++
+	l.late, l.silent = l.late+1, l.silent+1
+	if err == nil {
+		l.silent = 0
+	}
+	if inTime {
+		l.late = 0
+	}
+	l.rest()
+	l.tell(inTime, err)
+}
+
+// rest sets the pause of a dead store.
+func (l *link) rest() {
 	switch {
-	case l.misses == missesToAway:
+	case l.silent == missesToAway:
 		l.pause = firstPause
-	case l.misses > missesToAway:
+	case l.silent > missesToAway:
 		l.pause = min(2*l.pause, longestPause)
 	}
 	l.until = time.Now().UnixMilli() + l.pause.Milliseconds()
-	if !l.told && (err != nil || l.misses >= missesToAway) {
+}
+
+func (l *link) tell(inTime bool, err error) {
+	switch {
+	case inTime && l.told:
+		l.told = false
+		l.log.Info("breaker store is back")
+	case !inTime && !l.told && (err != nil || l.late >= missesToAway):
 		l.told = true
 		l.log.Warn("breaker store is away, breakers are local", "reason", reason(err))
 	}
