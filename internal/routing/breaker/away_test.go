@@ -3,6 +3,7 @@ package breaker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +134,50 @@ func TestStoreAwayCostsLittle(t *testing.T) {
 				synctest.Wait()
 				refused(t, g)
 				require.Equal(t, 1, log.count("is back"))
+			})
+		})
+	}
+}
+
+// A request that goes down a long chain waits for the store no longer than many requests would. (The last wait and
+// the verdict on it end at the same moment; one more may have begun.)
+func TestStoreAwayCostsALongChainLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &faulty{Store: NewMemory()}
+		g := gateOn(t, Settings{}, store)
+		call(t, g, passed)
+		store.set(func(f *faulty) { f.hang = true })
+		start := time.Now()
+		for i := range 16 {
+			p, err := g.Enter(t.Context(), fmt.Sprint("model-", i), lease)
+			require.NoError(t, err)
+			p.Done(failed)
+		}
+		require.LessOrEqual(t, time.Since(start), (missesToAway+1)*patience)
+	})
+}
+
+// Many calls that one hiccup catches are no reason to stay away from the store for long.
+func TestManyMissesAtOnceAreOnePause(t *testing.T) {
+	for name, err := range map[string]error{"errors": errors.New("cut"), "hangs": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &faulty{Store: NewMemory()}
+				g := gateOn(t, Settings{}, store)
+				call(t, g, passed)
+				store.set(func(f *faulty) { f.err, f.hang, f.delay = err, err == nil, 10*time.Millisecond })
+				for i := range 20 {
+					g.Refresh(t.Context(), fmt.Sprint("model-", i))
+				}
+				pass(storeDeadline)
+				synctest.Wait()
+				store.set(func(f *faulty) { f.err, f.hang, f.delay = nil, false, 0 })
+				pass(firstPause)
+				before, _ := store.counts()
+				g.Refresh(t.Context(), "model-x")
+				synctest.Wait()
+				after, _ := store.counts()
+				require.Equal(t, before+1, after, "asked again after the first pause")
 			})
 		})
 	}

@@ -35,7 +35,7 @@ type link struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	warm   bool // one call has succeeded: the first may be slow
+	warm   bool // a call has ended: the first may be slow
 	late   int  // calls in a row without an answer in time
 	silent int  // calls in a row without any answer
 	told   bool
@@ -73,37 +73,65 @@ func (l *link) dead() bool {
 	return l.silent >= missesToAway
 }
 
-func (l *link) load(ctx context.Context, candidates []string) (map[string]Record, error) {
-	start := time.Now()
-	records, err := l.store.Load(ctx, candidates...)
-	l.note(err, time.Since(start))
+func (l *link) load(ctx context.Context, candidates []string) (records map[string]Record, err error) {
+	l.ask(func() error {
+		records, err = l.store.Load(ctx, candidates...)
+		return err
+	})
 	return records, err
 }
 
-func (l *link) update(ctx context.Context, candidate string, c Change) (Record, bool, error) {
-	start := time.Now()
-	r, applied, err := l.store.Update(ctx, candidate, c)
-	if !errors.Is(err, errLost) {
-		l.note(err, time.Since(start))
-	}
+func (l *link) update(ctx context.Context, candidate string, c Change) (r Record, applied bool, err error) {
+	l.ask(func() error {
+		r, applied, err = l.store.Update(ctx, candidate, c)
+		return err
+	})
 	return r, applied, err
 }
 
-// note counts what came late or not at all, and says once that the store is away and once that it is back.
-func (l *link) note(err error, took time.Duration) {
+// ask makes a call of the store and notes how it went. An answer is late as soon as nobody waits for it, not when it
+// comes: one request that asks for many candidates would wait for each of them until then.
+func (l *link) ask(call func() error) {
+	l.mu.Lock()
+	limit, dead := patience, l.silent >= missesToAway
+	if !l.warm {
+		limit = storeDeadline
+	}
+	l.mu.Unlock()
+	clock := time.AfterFunc(limit, l.overdue)
+	err := call()
+	inTime := clock.Stop()
+	if !errors.Is(err, errLost) {
+		l.note(err, inTime, dead)
+	}
+}
+
+func (l *link) overdue() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	inTime := err == nil && (took <= patience || !l.warm)
-	l.warm = l.warm || err == nil
-	l.late, l.silent = l.late+1, l.silent+1
-	if err == nil {
+	l.late++
+	l.tell(false, nil)
+}
+
+// note counts what came or failed, and says once that the store is away and once that it is back. dead: it was held
+// for dead when the call began. Of those before, many at once perhaps, none makes the pause longer.
+func (l *link) note(err error, inTime, dead bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.warm = true
+	if err != nil && inTime {
+		l.late++
+	}
+	switch {
+	case err == nil && inTime:
+		l.late, l.silent = 0, 0
+	case err == nil:
 		l.silent = 0
+	case dead || l.silent < missesToAway:
+		l.silent++
+		l.rest()
 	}
-	if inTime {
-		l.late = 0
-	}
-	l.rest()
-	l.tell(inTime, err)
+	l.tell(err == nil && inTime, err)
 }
 
 // rest sets the pause of a dead store.
