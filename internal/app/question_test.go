@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -81,30 +80,42 @@ func TestQuestionsApart(t *testing.T) {
 		{"a name of an earlier turn", messages(`{"role":"user","content":"I am here","name":"alice"}`), messages(`{"role":"user","content":"I am here","name":"bob"}`)},
 		{"names of examples", messages(`{"role":"system","content":"hi","name":"example_user"}`), messages(`{"role":"system","content":"hi","name":"example_assistant"}`)},
 		{"a system message", plain, messages(`{"role":"system","content":"Be brief."}`)},
-		{"a system message in another place",
+		{
+			"a system message in another place",
 			messages(`{"role":"system","content":"Be brief."}`, `{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`),
-			messages(`{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`, `{"role":"system","content":"Be brief."}`)},
+			messages(`{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`, `{"role":"system","content":"Be brief."}`),
+		},
 		{"who said it", messages(`{"role":"user","content":"a"}`), messages(`{"role":"assistant","content":"a"}`)},
 		{"where one turn ends", messages(`{"role":"user","content":"a"}`, `{"role":"user","content":"b"}`), messages(`{"role":"user","content":"a\nb"}`)},
 		{"the turns' order", messages(`{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`), messages(`{"role":"assistant","content":"b"}`, `{"role":"user","content":"a"}`)},
-		{"whose result it is",
+		{
+			"whose result it is",
 			afterCalls(`{"role":"tool","tool_call_id":"1","content":"yes"}`, `{"role":"tool","tool_call_id":"2","content":"no"}`),
-			afterCalls(`{"role":"tool","tool_call_id":"2","content":"yes"}`, `{"role":"tool","tool_call_id":"1","content":"no"}`)},
-		{"a call in words",
+			afterCalls(`{"role":"tool","tool_call_id":"2","content":"yes"}`, `{"role":"tool","tool_call_id":"1","content":"no"}`),
+		},
+		{
+			"a call in words",
 			messages(`{"role":"assistant","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
-			messages(`{"role":"assistant","content":"a\n{}"}`)},
-		{"a call in words and signs",
+			messages(`{"role":"assistant","content":"a\n{}"}`),
+		},
+		{
+			"a call in words and signs",
 			messages(`{"role":"assistant","content":"a","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
-			messages(`{"role":"assistant","content":"a\u0000f\u0000{}"}`)},
-		{"a call of the old kind",
+			messages(`{"role":"assistant","content":"a\u0000f\u0000{}"}`),
+		},
+		{
+			"a call of the old kind",
 			messages(`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"x\":1}"}}`),
-			messages(`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"x\":2}"}}`)},
+			messages(`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{\"x\":2}"}}`),
+		},
 		{"an image", plain, messages(user(image("https://x/1")))},
 		{"images' order", messages(user(image("https://x/1"), image("https://x/2"))), messages(user(image("https://x/2"), image("https://x/1")))},
 		{"an image's place among the words", messages(user(words("a"), image("https://x/1"), words("b"))), messages(user(words("a"), words("b"), image("https://x/1")))},
-		{"whose image it is",
+		{
+			"whose image it is",
 			messages(user(words("a"), image("https://x/1")), `{"role":"assistant","content":"b"}`, `{"role":"user","content":"c"}`),
-			messages(`{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`, user(words("c"), image("https://x/1")))},
+			messages(`{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`, user(words("c"), image("https://x/1"))),
+		},
 		{"an image and a text that looks like it", messages(user(words("0 https://x/1"))), messages(user(image("https://x/1")))},
 	}
 	for _, test := range tests {
@@ -153,7 +164,7 @@ func TestNoQuestion(t *testing.T) {
 type panicking struct{ cache.Service }
 
 func (panicking) Lookup(context.Context, cache.Question) (h cache.Hit, found bool, err error) {
-	panic(fmt.Sprint("PROMPT-word"))
+	panic("PROMPT-word")
 }
 
 // A cache that panics is a miss: the fixed message is still to come.

@@ -19,7 +19,7 @@ const (
 
 // attempt is one call of one candidate, from its start to its end.
 type attempt struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // it lives exactly as long as the attempt
 	cancel context.CancelCauseFunc
 	clocks *clocks
 	stream providers.Stream

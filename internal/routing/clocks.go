@@ -123,7 +123,7 @@ func blame(ctx context.Context, err error) *providers.Error {
 		return ofProvider(err)
 	}
 	kind := providers.KindCanceled
-	switch cause {
+	switch cause { //nolint:errorlint // our own values, never wrapped
 	case errHeader, errFirstToken, errContent, errIdle, errTotal:
 		kind = providers.KindTimeout
 	case errBudget, context.DeadlineExceeded:

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -137,7 +138,7 @@ func TestTraceOfAnAnswer(t *testing.T) {
 		require.Equal(t, breaker.Outcome{Class: breaker.Failure, RetryAfter: time.Minute, Why: "overloaded"}, l.gate.last["a"])
 		require.Equal(t, Attempt{Candidate: "b", Outcome: "ok", Status: 200, Duration: 4 * time.Second, TTFT: 4 * time.Second}, *entry)
 		for {
-			if _, err := a.Next(); err == io.EOF {
+			if _, err := a.Next(); errors.Is(err, io.EOF) {
 				break
 			}
 		}

@@ -2,6 +2,7 @@ package routing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -62,7 +63,7 @@ func (m *model) Stream(ctx context.Context, _ providers.Call) (providers.Stream,
 	script := m.scripts[min(m.calls, len(m.scripts)-1)]
 	m.calls++
 	m.at = append(m.at, time.Now())
-	if script[0].err != nil && script[0].err != io.EOF {
+	if script[0].err != nil && !errors.Is(script[0].err, io.EOF) {
 		return nil, script[0].err
 	}
 	m.open++
@@ -236,7 +237,7 @@ func read(a *Answer) result {
 	out := result{Answer: a}
 	for {
 		c, err := a.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		if err != nil {

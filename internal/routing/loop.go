@@ -12,7 +12,7 @@ import (
 // walk is one request on its way down the chain.
 type walk struct {
 	r      *Router
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the walk is the call
 	req    *Request
 	budget budget
 	links  []link

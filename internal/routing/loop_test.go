@@ -383,19 +383,27 @@ func TestInability(t *testing.T) {
 	}{
 		{"window skips", windows(1000, 100_000), long, []*model{scripted(answer), scripted(answer)}, []string{"a:-window", "b:ok"}, ""},
 		{"too long for all", windows(1000, 2000), long, []*model{scripted(answer), scripted(answer)}, []string{"a:-window", "b:-window"}, "context_length_exceeded"},
-		{"after too long only a larger window, unknown ones last", windows(8192, 4096, 0, 100_000), whole,
+		{
+			"after too long only a larger window, unknown ones last", windows(8192, 4096, 0, 100_000), whole,
 			[]*model{scripted([]step{tooLong}), scripted(answer), scripted(answer), scripted([]step{fail(providers.KindConnect)})},
-			[]string{"a:context_too_long", "b:-window", "d:connect", "c:ok"}, ""},
+			[]string{"a:context_too_long", "b:-window", "d:connect", "c:ok"},
+			"",
+		},
 		{"too long, nobody larger", windows(8192, 4096), whole, []*model{scripted([]step{tooLong}), scripted(answer)}, []string{"a:context_too_long", "b:-window"}, "context_length_exceeded"},
 		{"nobody thinks", func(*lab) {}, thinking, []*model{scripted(answer)}, []string{"a:-thinking"}, "unsupported"},
 		{"nobody sees", func(l *lab) { l.candidate("a").Features = &Needs{Tools: true} }, func(r *Request) { r.Needs.Vision = true }, []*model{scripted(answer)}, []string{"a:-feature"}, "unsupported"},
 		{"all say unsupported", func(*lab) {}, whole, []*model{scripted([]step{unsupported})}, []string{"a:unsupported"}, "unsupported_value"},
 		{"unsupported goes on", func(*lab) {}, whole, []*model{scripted([]step{unsupported}), scripted(answer)}, []string{"a:unsupported", "b:ok"}, ""},
-		{"one open breaker among them", func(l *lab) {
-			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open}
-			l.candidate("b").Thinking = true
+		{
+			"one open breaker among them", func(l *lab) {
+				l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open}
+				l.candidate("b").Thinking = true
+			},
+			thinking,
+			[]*model{scripted(answer), scripted(answer)},
+			[]string{"a:-thinking", "b:-breaker_open"},
+			"",
 		},
-			thinking, []*model{scripted(answer), scripted(answer)}, []string{"a:-thinking", "b:-breaker_open"}, ""},
 		{"a cooling one among them", func(l *lab) {
 			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open, Cooling: true}
 			l.candidate("b").Thinking = true
@@ -471,66 +479,6 @@ func TestSkips(t *testing.T) {
 	want := []string{"a:-disabled", "b:-denied", "c:-no_client", "d:-breaker_open", "e:-cooling", "f:ok"}
 	require.Equal(t, want, l.ask().outcomes())
 	require.Equal(t, 1, func() int { a := l.ask(); return a.Trace.Calls() }())
-}
-
-func TestTriggersJudgeTheFailureJustBefore(t *testing.T) {
-	yes := true
-	bad := []step{failStatus(providers.KindServerError, 500)}
-	timeout := []step{fail(providers.KindTimeout)}
-	chain := []Chain{{Name: "x", Primary: "a", Fallbacks: []Entry{{Model: "b"}, {Model: "c", OnTimeout: &yes}, {Model: "d"}}}}
-	l := newLab(t, scripted(timeout), scripted(bad), scripted(answer), scripted(answer))
-	l.settings.Chains = chain
-	require.Equal(t, []string{"a:timeout", "b:server_error", "c:-trigger", "d:ok"}, l.ask().outcomes())
-
-	l = newLab(t, scripted(bad), scripted(bad), scripted(answer), scripted(answer))
-	l.settings.Chains = chain
-	l.candidate("b").Disabled = true
-	require.Equal(t, []string{"a:server_error", "b:-disabled", "c:ok"}, l.ask().outcomes(), "a skipped one fires any entry")
-
-	l = newLab(t, scripted(bad), scripted(answer), scripted(answer), scripted(answer))
-	l.settings.Chains = []Chain{{Name: "x", Primary: "a", Fallbacks: []Entry{{Model: "b", OnTimeout: &yes}, {Model: "c", OnTimeout: &yes}, {Model: "d"}}}}
-	require.Equal(t, []string{"a:server_error", "b:-trigger", "c:-trigger", "d:ok"}, l.ask().outcomes(), "one that was passed over doesn't")
-}
-
-type cacheOf struct {
-	hit      *CacheHit
-	deadline time.Time
-}
-
-func (c *cacheOf) Lookup(ctx context.Context, _ *Request) *CacheHit {
-	c.deadline, _ = ctx.Deadline()
-	return c.hit
-}
-
-func TestLastTiers(t *testing.T) {
-	bad := scripted([]step{failStatus(providers.KindServerError, 500)})
-	l := newLab(t, bad)
-	got := l.ask()
-	require.Equal(t, TierFallback, got.Trace.Tier)
-	require.True(t, strings.Contains(got.text, `"content":"busy"`), got.text)
-	require.Equal(t, "auto", got.Model)
-	require.Contains(t, l.ask(func(r *Request) { r.Language = "zh" }).text, "忙")
-
-	cache := &cacheOf{hit: &CacheHit{Rule: "exact", Similarity: 1, Text: "as before"}}
-	l.cache = cache
-	got = l.ask(named("a"))
-	require.Equal(t, TierCache, got.Trace.Tier)
-	require.Contains(t, got.text, "as before")
-	require.Equal(t, "a", got.Model)
-	require.False(t, cache.deadline.IsZero(), "the look-up has a deadline")
-	require.Equal(t, TierFallback, l.ask(func(r *Request) { r.NoCache = true }).Trace.Tier)
-
-	l.cache = nil
-	got = l.ask(func(r *Request) { r.Structured = true })
-	require.Equal(t, 503, got.Failure.Status)
-	require.Equal(t, 30*time.Second, got.Failure.RetryAfter)
-	require.Equal(t, TierFallback, got.Trace.Tier)
-	l.settings.Fallback.StructuredMessage = true
-	require.Nil(t, l.ask(func(r *Request) { r.Structured = true }).Failure)
-	l.settings.Fallback.Status = 503
-	require.Equal(t, 503, l.ask().Failure.Status)
-	l.settings.Fallback.RetryAfter = 0
-	require.Equal(t, time.Second, l.ask().Failure.RetryAfter, "there always is one")
 }
 
 func TestUnknownModel(t *testing.T) {

@@ -151,3 +151,22 @@ func TestRetryWaits(t *testing.T) {
 		})
 	}
 }
+
+func TestTriggersJudgeTheFailureJustBefore(t *testing.T) {
+	yes := true
+	bad := []step{failStatus(providers.KindServerError, 500)}
+	timeout := []step{fail(providers.KindTimeout)}
+	chain := []Chain{{Name: "x", Primary: "a", Fallbacks: []Entry{{Model: "b"}, {Model: "c", OnTimeout: &yes}, {Model: "d"}}}}
+	l := newLab(t, scripted(timeout), scripted(bad), scripted(answer), scripted(answer))
+	l.settings.Chains = chain
+	require.Equal(t, []string{"a:timeout", "b:server_error", "c:-trigger", "d:ok"}, l.ask().outcomes())
+
+	l = newLab(t, scripted(bad), scripted(bad), scripted(answer), scripted(answer))
+	l.settings.Chains = chain
+	l.candidate("b").Disabled = true
+	require.Equal(t, []string{"a:server_error", "b:-disabled", "c:ok"}, l.ask().outcomes(), "a skipped one fires any entry")
+
+	l = newLab(t, scripted(bad), scripted(answer), scripted(answer), scripted(answer))
+	l.settings.Chains = []Chain{{Name: "x", Primary: "a", Fallbacks: []Entry{{Model: "b", OnTimeout: &yes}, {Model: "c", OnTimeout: &yes}, {Model: "d"}}}}
+	require.Equal(t, []string{"a:server_error", "b:-trigger", "c:-trigger", "d:ok"}, l.ask().outcomes(), "one that was passed over doesn't")
+}
