@@ -56,7 +56,8 @@ func (p *parameters) get(ctx context.Context, names []string, into map[string]st
 	if err != nil {
 		return err
 	}
-	res, err := http.DefaultClient.Do(req)
+	// A transport of its own: it follows no redirect with a signed request, and keeps no connection, as calls are rare.
+	res, err := (&http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}).RoundTrip(req)
 	if err != nil {
 		return errors.New("the parameter store can't be reached")
 	}

@@ -123,8 +123,8 @@ func blame(ctx context.Context, err error) *providers.Error {
 		return ofProvider(err)
 	}
 	kind := providers.KindCanceled
-	switch cause { //nolint:errorlint // our own values, never wrapped
-	case errHeader, errFirstToken, errContent, errIdle, errTotal:
+	switch cause {
+	case errHeader, errFirstToken, errContent, errIdle, errTotal: //nolint:errorlint // our own values, never wrapped
 		kind = providers.KindTimeout
 	case errBudget, context.DeadlineExceeded:
 		kind = providers.KindDeadline
