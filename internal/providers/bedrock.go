@@ -63,7 +63,7 @@ func (p *bedrock) Stream(ctx context.Context, call Call) (Stream, error) {
 	if !call.Options.NoStream {
 		header.Set("Accept", "application/vnd.amazon.eventstream")
 	}
-	resp, err := p.client.post(ctx, at, body, header, call.Connect)
+	resp, err := p.client.post(ctx, at, body, header, call.Connect) //nolint:bodyclose // the stream does
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (r *frameReader) next() (frame, error) {
 	const prelude, least = 12, 16 // lengths and their checksum; and the checksum at the end
 	head, err := r.in.Peek(prelude)
 	switch {
-	case err == io.EOF && len(head) > 0:
+	case errors.Is(err, io.EOF) && len(head) > 0:
 		return frame{}, undecodable(true)
 	case err != nil:
 		return frame{}, err
@@ -215,9 +215,10 @@ func (r *frameReader) next() (frame, error) {
 		return frame{}, tooLarge()
 	}
 	r.whole.Reset()
-	if _, err := io.CopyN(&r.whole, r.in, int64(length)); err == io.EOF {
+	switch _, err := io.CopyN(&r.whole, r.in, int64(length)); {
+	case errors.Is(err, io.EOF):
 		return frame{}, undecodable(true)
-	} else if err != nil {
+	case err != nil:
 		return frame{}, err
 	}
 	return r.decode()

@@ -52,7 +52,7 @@ func nativeCall(t testing.TB, raw string) Call {
 }
 
 func nativeDialects() []providertest.Dialect {
-	return []providertest.Dialect{providertest.DashScope, providertest.Ollama, providertest.Anthropic, providertest.Gemini}
+	return []providertest.Dialect{providertest.DashScope, providertest.Ollama, providertest.Anthropic, providertest.Bedrock, providertest.Gemini}
 }
 
 const nativeHi = `{"messages":[{"role":"user","content":"hi"}]}`
@@ -237,7 +237,7 @@ func TestNativeConnectionIsUsedAgain(t *testing.T) {
 		srv := countingServer(t, u, &conns)
 		tr := newTransport()
 		t.Cleanup(tr.CloseIdleConnections)
-		p, err := New(Settings{Dialect: string(d), BaseURL: srv, Transport: tr})
+		p, err := New(Settings{Dialect: string(d), BaseURL: srv, APIKey: "sk-secret", Transport: tr})
 		require.NoError(t, err)
 		for range 3 {
 			h, _ := nativeAsk(t, p, nativeCall(t, nativeHi))
