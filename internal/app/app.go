@@ -45,6 +45,7 @@ type App struct {
 	options Options
 	log     *slog.Logger
 	store   breaker.Store
+	unstore func()        // closes what store holds
 	cache   cache.Service // nil: mode off
 	secrets *config.Secrets
 	after   afterwork
@@ -60,7 +61,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	}
 	a := &App{options: o, log: o.Log, after: afterwork{log: o.Log}, secrets: config.NewSecrets(&parameters{})}
 	var err error
-	if a.store, err = openBreakers(ctx, o.Places, o.Log); err != nil {
+	if a.store, a.unstore, err = openBreakers(ctx, o.Places, o.Log); err != nil {
 		return nil, err
 	}
 	if a.cache, err = a.openCache(ctx, c.Cache); err != nil {
@@ -98,6 +99,7 @@ func (a *App) Close(ctx context.Context) error {
 	s := a.now.Load()
 	err = errors.Join(err, s.gate.Close(ctx))
 	s.close()
+	a.unstore()
 	if a.cache != nil {
 		a.cache.Close()
 	}

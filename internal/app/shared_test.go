@@ -60,7 +60,7 @@ func twins(t *testing.T, more string, places Places, plans ...[]providertest.Beh
 
 // What one process has learnt of a model, the other knows; after the open time the fleet makes exactly one trial.
 func TestFleetSharesItsBreakers(t *testing.T) {
-	first, second := twins(t, "breaker: {open_duration: 3s}\n", Places{Table: table(t)}, []providertest.Behaviour{down()}, healthy())
+	first, second := twins(t, "breaker: {open_duration: 3s, max_open_duration: 3s}\n", Places{Table: table(t)}, []providertest.Behaviour{down()}, healthy())
 	a := first.up[0]
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -76,9 +76,7 @@ func TestFleetSharesItsBreakers(t *testing.T) {
 		return got.outcomes()[0] == "a:-breaker_open" && a.Calls() == calls
 	}, 2900*time.Millisecond, 100*time.Millisecond)
 
-	slow := providertest.Says("recovered")
-	slow.Delay = clock / 4
-	a.Play(slow)
+	a.Play(providertest.Ends(providertest.EndHang)) // a trial that nobody settles for a while
 	before := a.Calls()
 	require.Eventually(t, func() bool {
 		var all sync.WaitGroup
@@ -92,7 +90,8 @@ func TestFleetSharesItsBreakers(t *testing.T) {
 	}, 8*time.Second, 100*time.Millisecond)
 	require.Equal(t, 1, a.Seen().MaxOpen, "two trials at once")
 	require.Equal(t, before+1, a.Calls(), "more than one trial")
-	require.Eventually(t, func() bool { return second.ask(false, "after").meta.Candidate == "a" }, 5*time.Second, 100*time.Millisecond)
+	a.Play(providertest.Says("recovered"))
+	require.Eventually(t, func() bool { return second.ask(false, "after").meta.Candidate == "a" }, 8*time.Second, 100*time.Millisecond)
 }
 
 func TestFleetSharesItsCache(t *testing.T) {

@@ -17,17 +17,18 @@ import (
 	"holdfast/migrations"
 )
 
-// openBreakers opens the store that the places name. It asks nothing of it yet.
-func openBreakers(ctx context.Context, p Places, log *slog.Logger) (breaker.Store, error) {
+// openBreakers opens the store that the places name, and says how it is closed. It asks nothing of it yet.
+func openBreakers(ctx context.Context, p Places, log *slog.Logger) (breaker.Store, func(), error) {
 	if p.Table == "" {
 		log.Debug("breakers in memory: HOLDFAST_TABLE is not set")
-		return breaker.NewMemory(), nil
+		return breaker.NewMemory(), func() {}, nil
 	}
 	cfg, err := awsconfig.LoadDefaultConfig(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("AWS settings for the table %s: %w", p.Table, err)
+		return nil, nil, fmt.Errorf("AWS settings for the table %s: %w", p.Table, err)
 	}
-	return breaker.NewDynamo(breaker.NewClient(cfg), p.Table, ""), nil
+	client := breaker.NewClient(cfg)
+	return breaker.NewDynamo(client, p.Table, ""), func() { breaker.CloseIdle(client) }, nil
 }
 
 // openCache opens the cache that configuration and places ask for; nil where it is off.
@@ -106,7 +107,9 @@ func migrateTable(ctx context.Context, table string, report func(string)) error 
 	if err != nil {
 		return fmt.Errorf("AWS settings for the table %s: %w", table, err)
 	}
-	if err := breaker.CreateTable(ctx, breaker.NewClient(cfg), table); err != nil {
+	client := breaker.NewClient(cfg)
+	defer breaker.CloseIdle(client)
+	if err := breaker.CreateTable(ctx, client, table); err != nil {
 		return fmt.Errorf("table %s: %w", table, err)
 	}
 	report("table " + table + ": there")

@@ -48,6 +48,13 @@ func NewClient(cfg aws.Config, opts ...func(*dynamodb.Options)) *dynamodb.Client
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
+// CloseIdle closes the connections of a client of NewClient that nobody uses.
+func CloseIdle(client *dynamodb.Client) {
+	if c, ok := client.Options().HTTPClient.(*http.Client); ok {
+		c.CloseIdleConnections()
+	}
+}
+
 func notThrottled(err error) aws.Ternary {
 	if retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == aws.TrueTernary {
 		return aws.FalseTernary
