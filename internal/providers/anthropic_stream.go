@@ -11,6 +11,7 @@ type anthropicReader struct {
 	docs   *documents
 	blocks map[int]*anthropicBlock // by Anthropic's index, which counts text and thoughts too
 	calls  int
+	id     string // of the message
 	begun  bool   // something of a message came
 	spoke  bool   // and something of an answer
 	stop   string // stop_reason, which comes before the end
@@ -62,8 +63,7 @@ func (r *anthropicReader) event(st *nativeStep, kind string, data []byte) error 
 	index := max(count(data, "index"), 0)
 	switch kind {
 	case "message_start":
-		r.begun = true
-		r.counts.take(field(field(data, "message"), "usage"))
+		return r.begin(st, field(data, "message"))
 	case "content_block_start":
 		r.begun = true
 		r.open(st, index, field(data, "content_block"))
@@ -81,7 +81,21 @@ func (r *anthropicReader) event(st *nativeStep, kind string, data []byte) error 
 	return nil
 }
 
-// message reads a whole one.
+// begin reads the start of a message, which may hold all of it. Some relays repeat it; where another message begins
+// within one that has said something, that one was broken off.
+func (r *anthropicReader) begin(st *nativeStep, message []byte) error {
+	id := unquote(field(message, "id"))
+	switch again := r.begun && id == r.id; {
+	case r.spoke && id != r.id:
+		return &Error{Kind: KindTruncated, Code: "another_message"}
+	case !again:
+		r.id = id
+		r.message(st, message)
+	}
+	return nil
+}
+
+// message reads a whole one, or what there is of it.
 func (r *anthropicReader) message(st *nativeStep, data []byte) {
 	r.begun = true
 	for i, content := range elements(field(data, "content")) {

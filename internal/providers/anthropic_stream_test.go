@@ -60,6 +60,12 @@ func TestAnthropicAnswers(t *testing.T) {
 		{name: "a reason of tomorrow", body: events(begin, say("a"), stop("compaction"), end), want: heard{text: "a", finish: "stop"}},
 		{name: "no reason", body: events(begin, say("a"), end), want: heard{text: "a", finish: "stop"}},
 		{name: "begun twice", body: events(begin, begin, open(0, text), say("a"), begin, stop("end_turn"), end), want: heard{text: "a", finish: "stop"}},
+		{name: "begun twice by different names, and nothing said", body: events(`{"type":"message_start","message":{"id":"a"}}`, `{"type":"message_start","message":{"id":"b"}}`, say("a"), end), want: heard{text: "a", finish: "stop"}},
+		{name: "another message within one", body: events(`{"type":"message_start","message":{"id":"a"}}`, say("a"), `{"type":"message_start","message":{"id":"b"}}`, say("b"), stop("end_turn"), end), want: heard{text: "a"}, kind: KindTruncated},
+		{
+			name: "all of it at the start", tools: []string{`c f {"a":1}`}, want: heard{finish: "tool_calls"},
+			body: events(`{"type":"message_start","message":{"id":"a","content":[{"type":"tool_use","id":"c","name":"f","input":{"a":1}}],"stop_reason":"tool_use"}}`, end),
+		},
 		{name: "events of tomorrow", body: events(begin, `{"type":"mood","delta":{"text":"x"}}`, say("a"), delta(0, `{"type":"mood_delta","text":"x"}`), stop("end_turn"), end), want: heard{text: "a", finish: "stop"}},
 		{name: "events without a name", body: strings.ReplaceAll(events(begin, say("a"), stop("end_turn"), end), "event:", ": "), want: heard{text: "a", finish: "stop"}},
 		{name: "events without a type", body: "event: content_block_delta\ndata: {\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\nevent: message_stop\ndata: {}\n\n", want: heard{text: "a", finish: "stop"}},

@@ -194,14 +194,11 @@ func (p *gemini) thinking(f fields, call Call) block {
 	if on {
 		out["includeThoughts"] = true
 	}
-	switch level := geminiLevel(t.Effort, version, pro); {
+	switch {
 	case on && given:
 		out["thinkingBudget"] = int(budget)
 	case p.way == ThinkingByEffort || p.way == "" && version >= 300:
-		if !on {
-			level = geminiLevel("minimal", version, pro)
-		}
-		if level != "" {
+		if level := geminiLevel(t, version == 300 && pro); level != "" {
 			out["thinkingLevel"] = level
 		}
 	case on:
@@ -214,22 +211,16 @@ func (p *gemini) thinking(f fields, call Call) block {
 	return out
 }
 
-// geminiLevel is an effort as a level. The first Pro with levels has only the lowest and the highest, and no Pro has
-// the minimal one.
-func geminiLevel(effort string, version int, pro bool) string {
-	switch effort {
-	case "minimal":
-		if pro {
-			return "low"
-		}
-	case "medium":
-		if pro && version == 300 {
-			return "high"
-		}
-	case "xhigh", "max":
+// geminiLevel is how much to think as a level; low is the least that all models have. The first Pro has nothing between
+// low and high.
+func geminiLevel(t Thinking, first bool) string {
+	switch {
+	case t.Mode == ThinkingOff || t.Effort == "minimal":
+		return "low"
+	case t.Effort == "xhigh" || t.Effort == "max" || t.Effort == "medium" && first:
 		return "high"
 	}
-	return effort
+	return t.Effort
 }
 
 // geminiBudget is an effort as a number of tokens, as Google's own translation has it; -1: as much as the model finds

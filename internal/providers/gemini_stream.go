@@ -14,6 +14,7 @@ type geminiReader struct {
 	docs   *documents
 	stream *nativeStream
 	calls  int
+	args   geminiArgs // of the last call, while it is open
 	// finish is the reason that came, and is told at the end: some models give one in every chunk, and go on.
 	finish string
 	goes   bool // it did go on behind one
@@ -74,7 +75,9 @@ func (r *geminiReader) step(doc document) (nativeStep, error) {
 			continue
 		}
 		for _, part := range elements(field(field(c, "content"), "parts")) {
-			r.part(&st, part)
+			if err := r.part(&st, part); err != nil {
+				return st, err
+			}
 		}
 		var bad Kind
 		if finish, bad = geminiFinish(field(c, "finishReason")); bad != KindNone {
@@ -86,24 +89,21 @@ func (r *geminiReader) step(doc document) (nativeStep, error) {
 	if r.finish = cmp.Or(finish, r.finish); r.finish == "" && doc.whole {
 		r.finish = "stop"
 	}
+	if r.finish != "" {
+		r.shut(&st)
+	}
 	return st, nil
 }
 
-// part reads one part: a thought, text or a whole tool call, each perhaps with a signature. What the server ran itself
-// is not for the caller.
-func (r *geminiReader) part(st *nativeStep, part []byte) {
+// part reads one part: a thought, text or a tool call, each perhaps with a signature. What the server ran itself is not
+// for the caller.
+func (r *geminiReader) part(st *nativeStep, part []byte) error {
 	text := unquote(field(part, "text"))
 	extra := signatureExtra(unquote(field(part, "thoughtSignature")))
 	function := field(part, "functionCall")
 	switch {
 	case function != nil:
-		call := callDelta{
-			Index: r.calls, ID: cmp.Or(unquote(field(function, "id")), newID("call_")), Name: unquote(field(function, "name")),
-			Arguments: geminiArguments(field(function, "args")), Extra: extra,
-		}
-		r.calls++
-		st.Calls = append(st.Calls, call)
-		return
+		return r.call(st, function, extra)
 	case string(field(part, "thought")) == "true":
 		st.Reasoning += text
 	default:
@@ -112,6 +112,42 @@ func (r *geminiReader) part(st *nativeStep, part []byte) {
 	if extra != nil {
 		st.Extra = extra
 	}
+	return nil
+}
+
+// call reads a tool call, or the next piece of the one that is open: only the first piece has a name.
+func (r *geminiReader) call(st *nativeStep, function, extra []byte) error {
+	if name := unquote(field(function, "name")); name != "" {
+		r.shut(st)
+		r.args.begin(field(function, "args"))
+		id := cmp.Or(unquote(field(function, "id")), newID("call_"))
+		st.Calls = append(st.Calls, callDelta{Index: r.calls, ID: id, Name: name, Extra: extra})
+		r.calls++
+	}
+	if !r.args.open {
+		return nil
+	}
+	if err := r.args.take(field(function, "partialArgs")); err != nil {
+		return err
+	}
+	if string(field(function, "willContinue")) != "true" {
+		r.shut(st)
+	}
+	return nil
+}
+
+// shut tells the arguments of the open call, if one is: with its name where that came in the same step.
+func (r *geminiReader) shut(st *nativeStep) {
+	if !r.args.open {
+		return
+	}
+	r.args.open = false
+	index := r.calls - 1
+	if last := len(st.Calls) - 1; last >= 0 && st.Calls[last].Index == index {
+		st.Calls[last].Arguments = string(r.args.json)
+		return
+	}
+	st.Calls = append(st.Calls, callDelta{Index: index, Arguments: string(r.args.json)})
 }
 
 // signatureExtra is a signature as Google's own translation to OpenAI's words has it.
@@ -120,13 +156,6 @@ func signatureExtra(signature string) []byte {
 		return nil
 	}
 	return append(appendString([]byte(`"extra_content":{"google":{"thought_signature":`), signature), "}}"...)
-}
-
-func geminiArguments(args []byte) string {
-	if !isObject(args) {
-		return "{}"
-	}
-	return string(args)
 }
 
 // geminiBlocked is the error of a prompt that was refused, nil for one that wasn't.

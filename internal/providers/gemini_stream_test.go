@@ -33,6 +33,7 @@ func TestGeminiAnswers(t *testing.T) {
 	call := func(name, args, more string) string {
 		return sprintf(`{"functionCall":{"name":%q,"args":%s}%s}`, name, args, more)
 	}
+	piece := func(of string) string { return `{"functionCall":{` + of + `}}` }
 	finish := func(reason string) string { return geminiEvents(geminiSays(a, ""), geminiSays(b, reason)) }
 	tests := []struct {
 		name, body string
@@ -60,6 +61,15 @@ func TestGeminiAnswers(t *testing.T) {
 		{name: "other candidates", body: geminiEvents(`{"candidates":[{"index":1,"content":{"parts":[{"text":"x"}]}},{"index":0,"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}`), want: heard{text: "a", finish: "stop"}},
 		{name: "what the server ran", body: geminiEvents(geminiSays(`{"executableCode":{"code":"1"}},{"codeExecutionResult":{"output":"1"}},{"text":"a"}`, `"STOP"`)), want: heard{text: "a", finish: "stop"}},
 		{name: "tool calls", body: geminiEvents(geminiSays(call("f", `{"a": 1.10}`, ""), ""), geminiSays(call("g", `null`, ""), `"STOP"`)), tools: []string{`f {"a": 1.10}`, `g {}`}, want: heard{finish: "tool_calls"}},
+		{
+			name: "arguments value by value", tools: []string{`f {"city":"New York","n":1.5,"steps":[{"on":true},{"x":null}],"a.b":"z"}`, `g {}`, `h {"k":"v"}`}, want: heard{finish: "tool_calls"},
+			body: geminiEvents(geminiSays(piece(`"name":"f","willContinue":true`), ""), geminiSays(piece(`"partialArgs":[{"jsonPath":"$.city","stringValue":"New","willContinue":true}],"willContinue":true`), ""),
+				geminiSays(piece(`"partialArgs":[{"jsonPath":"$.city","stringValue":" York"},{"jsonPath":"$.n","numberValue":1.5},{"jsonPath":"$.steps[0].on","boolValue":true}],"willContinue":true`), ""),
+				geminiSays(piece(`"partialArgs":[{"jsonPath":"$.steps[1].x","nullValue":"NULL_VALUE"},{"jsonPath":"$['a.b']","stringValue":"z"}],"willContinue":true`), ""), geminiSays(piece(``), ""),
+				geminiSays(piece(`"name":"g","willContinue":true`), ""), geminiSays(piece(`"name":"h","willContinue":true`), ""), geminiSays(piece(`"partialArgs":[{"jsonPath":"$.k","stringValue":"v","willContinue":true}],"willContinue":true`), ""), geminiSays(``, `"STOP"`)),
+		},
+		{name: "a value that has no place", body: geminiEvents(geminiSays(piece(`"name":"f","partialArgs":[{"jsonPath":"$.a[999999999]","stringValue":"x"}]`), `"STOP"`)), kind: KindMalformed},
+		{name: "a piece of no call", body: geminiEvents(geminiSays(piece(``)+`,{"text":"a"}`, `"STOP"`)), want: heard{text: "a", finish: "stop"}},
 		{name: "LF, and [DONE]", body: strings.ReplaceAll(finish(`"STOP"`), "\r", "") + "data: [DONE]\n\n", want: heard{text: "ab", finish: "stop"}},
 		{name: "[DONE] behind a reason in every chunk", body: geminiEvents(geminiSays(a, `"STOP"`), geminiSays(b, `"STOP"`), "[DONE]"), want: heard{text: "ab", finish: "stop"}},
 		{name: "an array", body: "[" + geminiSays(a, "") + "\n,\r\n" + geminiSays(b, `"STOP"`) + "\n]", want: heard{text: "ab", finish: "stop"}},
@@ -103,6 +113,19 @@ func TestGeminiAnswers(t *testing.T) {
 			require.Equal(t, tt.want.text, byBytes.text)
 			requireKind(t, byBytes.err, tt.kind, tt.status)
 		})
+	}
+}
+
+func TestSjsonPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"$.a": "a", "$.a.b": "a.b", "$.a[0].b": "a.0.b", "$.a[0][1]": "a.0.1", "$['a b'].c": "a b.c", `$["a.b"]`: `a\.b`, "$.7": ":7", "$.*": `\*`,
+		"": "", "$": "", "a": "", "$.": "", "$..a": "", "$.a[": "", "$.a[]": "", "$.a[-1]": "", "$.a[x]": "", "$.a[5000]": "", "$a": "",
+	} {
+		got, ok := sjsonPath(path)
+		require.Equal(t, want != "", ok, path)
+		if ok {
+			require.Equal(t, want, got)
+		}
 	}
 }
 
@@ -232,6 +255,7 @@ func FuzzGeminiStream(f *testing.F) {
 	}
 	f.Add([]byte("[" + geminiSays(`{"text":"a"}`, "") + "\n," + geminiSays(`{"functionCall":{"name":"f","args":{}},"thoughtSignature":"s"}`, `"STOP"`) + "]"))
 	f.Add([]byte(geminiSays(`{"text":"a","thought":true}`, "2")))
+	f.Add([]byte(geminiEvents(geminiSays(`{"functionCall":{"name":"f","willContinue":true,"partialArgs":[{"jsonPath":"$.a[1].b","stringValue":"x","willContinue":true}]}}`, ""), geminiSays(``, "1"))))
 	f.Add([]byte(geminiEvents(`{"promptFeedback":{"blockReason":"SAFETY"}}`)))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		couldEnd := bytes.Contains(body, []byte("finishReason")) || bytes.Contains(body, []byte("candidates"))
