@@ -52,7 +52,9 @@ func TestDocuments(t *testing.T) {
 			docs, err := readDocuments(strings.NewReader(tt.body))
 			require.Len(t, docs, len(tt.docs))
 			for i, want := range tt.docs {
-				require.True(t, want == docs[i], "document %d", i)
+				if want != docs[i] { // which may be long
+					t.Fatalf("document %d is another", i)
+				}
 			}
 			if tt.kind == KindNone {
 				require.Equal(t, io.EOF, err)

@@ -70,14 +70,14 @@ func sjsonPath(path string) (string, bool) {
 	var out []string
 	for ok && rest != "" {
 		var key string
-		switch {
-		case rest[0] == '.':
+		switch rest[0] {
+		case '.':
 			end := strings.IndexAny(rest[1:], ".[") + 1
 			if end == 0 {
 				end = len(rest)
 			}
 			key, rest = sjsonKey(rest[1:end]), rest[end:]
-		case rest[0] == '[':
+		case '[':
 			key, rest, ok = strings.Cut(rest[1:], "]")
 			if quoted := strings.Trim(key, `'"`); quoted != key {
 				key = sjsonKey(quoted)
