@@ -575,3 +575,38 @@ func TestTrialWaitsNoLongerThanItsCaller(t *testing.T) {
 		require.True(t, enter(t, g).Trial())
 	})
 }
+
+// readOnly is a store whose writes fail while its reads are answered: throttled, or a policy without UpdateItem.
+type readOnly struct {
+	*Memory
+	on bool
+}
+
+func (s *readOnly) Update(ctx context.Context, id string, c Change) (Record, bool, error) {
+	if s.on {
+		return Record{}, false, errors.New("denied")
+	}
+	return s.Memory.Update(ctx, id, c)
+}
+
+// What nobody may write can still be tried: the fleet's opening must not outlive the model's trouble.
+func TestStoreThatTakesNoWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &readOnly{Memory: NewMemory()}
+		g := gateOn(t, Settings{}, store)
+		call(t, g, failed, failed)
+		store.on = true
+		pass(33 * time.Second)
+		for range 2 * missesToAway {
+			status(t, g)
+			if p, err := g.Enter(t.Context(), model, lease); err == nil {
+				require.True(t, p.Trial())
+				p.Started()
+				call(t, g, passed)
+				return
+			}
+			pass(time.Second)
+		}
+		require.Fail(t, "refused for ever")
+	})
+}

@@ -90,29 +90,31 @@ func (b *Breakers) permit(e *entry, t *trial) *permit {
 	return &permit{gate: b, entry: e, trial: t, era: e.era}
 }
 
-// acquire tries to become the fleet's one trial, or this process's own if the store is dead. While it is merely slow
-// nobody knows who has the trial: the candidate stays open, and the next call asks again in the same name. The caller
-// has set e.acquiring. nil: the trial is another's, not to be had, or no longer needed.
+// acquire tries to become the fleet's one trial, or this process's own if the store is dead, or dead to its writes:
+// reads that are answered say nothing of those. While it is merely slow nobody knows who has the trial: the candidate
+// stays open, and the next call asks again in the same name. The caller has set e.acquiring. nil: the trial is
+// another's, not to be had, or no longer needed.
 func (b *Breakers) acquire(ctx context.Context, e *entry, lease time.Duration) *trial {
 	now := unixMilli()
 	c := Change{Op: Acquire, Now: now, Until: now + trialLease(lease).Milliseconds()}
 	e.mu.Lock()
 	c.Gen, c.Holder = e.rec.Gen, cmp.Or(e.unanswered, rand.Text())
+	tries := e.silence + 1
 	e.mu.Unlock()
 
 	r, applied, err := b.askTrial(ctx, e, c)
 	e.mu.Lock()
-	e.acquiring, e.unanswered = false, ""
+	e.acquiring, e.unanswered, e.silence = false, "", 0
 	var next Change
 	var more bool
 	switch {
 	case errors.Is(err, errLost):
 		e.readAt, e.triedAt = 0, 0
-	case err != nil && b.link.dead():
+	case err != nil && (b.link.dead() || tries >= missesToAway):
 		applied = b.acquireHere(e, c)
 		r = e.rec
 	case err != nil:
-		e.unanswered = c.Holder
+		e.unanswered, e.silence = c.Holder, tries
 	case applied:
 		e.read(now)
 		e.base, e.dirty = r.Gen, false

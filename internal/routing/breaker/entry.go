@@ -21,8 +21,9 @@ type entry struct {
 	seq       uint64 // rises with every change made here
 	writes    int    // unanswered
 	acquiring bool   // a call of ours is trying to become the trial
-	// unanswered is the nonce of such a try that the store didn't answer: it may hold the lease.
+	// unanswered is the nonce of such tries that the store didn't answer: it may hold the lease. silence counts them.
 	unanswered string
+	silence    int
 
 	// The age of the copy, by wall clock, so that a process frozen in between knows how old it is.
 	readAt    int64 // the record held then; 0: never read
