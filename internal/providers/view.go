@@ -150,6 +150,16 @@ func (d *deltaView) empty() bool {
 		d.calls == nil && d.function == nil && d.audio == nil
 }
 
+// DeltaSize is the length of what a chunk says: of its first choice's delta as JSON, or of all of data where there is
+// none.
+func DeltaSize(data []byte) int {
+	choices := walk(field(data, "choices"))
+	if choice, ok := choices.element(); ok {
+		return len(field(choice, "delta"))
+	}
+	return len(data)
+}
+
 // Text gives the text and the reasoning of a chunk as a Stream yields it.
 func Text(data []byte) (content, reasoning string) {
 	choices := walk(field(data, "choices"))

@@ -14,7 +14,8 @@ import (
 // What may be held back before the commit; an attempt that says more is malformed.
 const (
 	maxHeldStream = 256 << 10 // before a stream's first token
-	maxHeldJSON   = 64 << 20  // a whole JSON answer: 200,000 tokens, of some 300 bytes each with all that is around them
+	maxHeldJSON   = 16 << 20  // of a whole JSON answer, without what each chunk has around it
+	maxHeldChunks = 64 << 20  // of its chunks: 200,000 tokens of some 300 bytes each
 )
 
 // attempt is one call of one candidate, from its start to its end.
@@ -25,12 +26,13 @@ type attempt struct {
 	stream providers.Stream
 	permit breaker.Permit
 
-	held     []providers.Chunk // copies, until they are replayed
-	heldSize int
-	started  bool          // the first token came
-	finished bool          // a finish reason came: nothing changes any more
-	ended    bool          // io.EOF came
-	ttft     time.Duration // from the start to the first token
+	held       []providers.Chunk // copies, until they are replayed
+	heldSize   int               // bytes of all of them
+	answerSize int               // bytes of their deltas
+	started    bool              // the first token came
+	finished   bool              // a finish reason came: nothing changes any more
+	ended      bool              // io.EOF came
+	ttft       time.Duration     // from the start to the first token
 }
 
 // begin opens the candidate's stream and holds it back until the commit point. The error is the failure; nothing
@@ -65,10 +67,6 @@ func (a *attempt) open(c *Candidate, req *Request) (err error) {
 
 // probe holds chunks back until the commit point: the first token of a stream, the completion of a JSON answer.
 func (a *attempt) probe(hold Hold) error {
-	limit := maxHeldStream
-	if hold == HoldComplete {
-		limit = maxHeldJSON
-	}
 	for {
 		chunk, err := a.read()
 		if err != nil && a.over(err) {
@@ -81,7 +79,7 @@ func (a *attempt) probe(hold Hold) error {
 		if a.started && hold == HoldFirstToken {
 			return nil
 		}
-		if a.heldSize > limit {
+		if a.full(hold) {
 			return &providers.Error{Kind: providers.KindMalformed, Err: errors.New("more before the commit than may be held")}
 		}
 	}
@@ -116,8 +114,17 @@ func (a *attempt) over(err error) bool { return errors.Is(err, io.EOF) || a.star
 // keep copies a chunk, as it is valid only until the next one.
 func (a *attempt) keep(c providers.Chunk) {
 	a.heldSize += len(c.Data) + len(c.Usage)
+	a.answerSize += providers.DeltaSize(c.Data)
 	c.Data, c.Usage = bytes.Clone(c.Data), bytes.Clone(c.Usage)
 	a.held = append(a.held, c)
+}
+
+// full says that more is held back than may be.
+func (a *attempt) full(hold Hold) bool {
+	if hold == HoldFirstToken {
+		return a.heldSize > maxHeldStream
+	}
+	return a.answerSize > maxHeldJSON || a.heldSize > maxHeldChunks
 }
 
 func (a *attempt) close() {

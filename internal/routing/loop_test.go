@@ -3,6 +3,7 @@ package routing
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -213,12 +214,16 @@ func TestHeldBytesAreBounded(t *testing.T) {
 	large := []step{{text: strings.Repeat("x", 300<<10), signal: providers.SignalContent}, stop, end}
 	require.Equal(t, []string{"a:ok"}, newLab(t, scripted(large)).ask().outcomes(), "the first token itself may be large")
 
-	var flood []step
-	for range 65 {
-		flood = append(flood, say(strings.Repeat("x", 1<<20)))
+	chunks := func(n int, text string) []step {
+		return append(slices.Repeat([]step{{text: text}}, n), say("last"), stop, end)
 	}
-	l = newLab(t, scripted(append(flood, stop, end)), scripted(answer))
-	require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask(whole).outcomes())
+	l = newLab(t, scripted(chunks(17, strings.Repeat("x", 1<<20))), scripted(answer))
+	require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask(whole).outcomes(), "16 MiB of answer")
+
+	token := `{"id":"` + strings.Repeat("i", 300) + `","choices":[{"index":0,"delta":{"content":"a"}}]}`
+	require.Equal(t, []string{"a:ok"}, newLab(t, scripted(chunks(100_000, token))).ask(whole).outcomes(), "what is around the tokens doesn't count")
+	l = newLab(t, scripted(chunks(65, `{"pad":"`+strings.Repeat("x", 1<<20)+`","choices":[{"index":0,"delta":{}}]}`)), scripted(answer))
+	require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask(whole).outcomes(), "but it isn't unbounded")
 }
 
 func TestBudget(t *testing.T) {
