@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	maxBinary = 20 << 20 // bytes
+	maxBinary = 20_000_000 // bytes
 
 	// Scripted models need no key and no network.
 	configuration = `

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"holdfast/internal/app"
+	"holdfast/internal/app/awschain"
 	"holdfast/internal/config"
 )
 
@@ -26,6 +27,7 @@ type places struct {
 func arguments(name string, args []string, env environment, flags ...string) (p places, status int, ok bool) {
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
+	p.app.AWS = awschain.Load
 	for _, f := range flags {
 		into, variable, standard := p.named(f)
 		value, given := env.lookup(variable)

@@ -15,6 +15,7 @@ import (
 
 	"holdfast/internal/cache"
 	"holdfast/internal/config"
+	"holdfast/internal/providers"
 	"holdfast/internal/routing/breaker"
 )
 
@@ -23,6 +24,15 @@ type Places struct {
 	Table       string // DynamoDB table; "": in memory
 	DatabaseURL string // Postgres, or ssm:/path of its URL; "": in memory
 	Keys        string // HOLDFAST_KEYS: tenant:sha256,…
+	// AWS finds region and credentials; nil: in the environment's variables alone, as on Lambda.
+	AWS providers.AWSConfig
+}
+
+func (p Places) aws() providers.AWSConfig {
+	if p.AWS == nil {
+		return providers.EnvironmentAWS
+	}
+	return p.AWS
 }
 
 // Options are what a main decides.
@@ -59,7 +69,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{options: o, log: o.Log, after: afterwork{log: o.Log}, secrets: config.NewSecrets(&parameters{})}
+	a := &App{options: o, log: o.Log, after: afterwork{log: o.Log}, secrets: config.NewSecrets(&parameters{find: o.Places.aws()})}
 	var err error
 	if a.store, a.unstore, err = openBreakers(ctx, o.Places, o.Log); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"holdfast/internal/config"
+	"holdfast/internal/providers"
 	"holdfast/internal/providers/providertest"
 )
 
@@ -130,7 +131,7 @@ func TestDrill(t *testing.T) {
 func TestScriptedModelsLeaveWithARealKey(t *testing.T) {
 	cfg, _, err := config.Load(t.Context(), config.Source{Lookup: func(name string) (string, bool) { return "sk-x", name == "OPENAI_API_KEY" }})
 	require.NoError(t, err)
-	clients, err := connect(cfg)
+	clients, err := connect(cfg, nil)
 	require.NoError(t, err)
 	require.Contains(t, clients, "openai")
 	require.NotContains(t, clients, "script")
@@ -172,12 +173,12 @@ func TestParameters(t *testing.T) {
 		paths, values[path] = append(paths, path), fmt.Sprint("v", i)
 	}
 	srv := parameterStore(t, values)
-	got, err := (&parameters{}).Fetch(t.Context(), append(paths, "/nowhere"))
+	got, err := (&parameters{find: providers.EnvironmentAWS}).Fetch(t.Context(), append(paths, "/nowhere"))
 	require.NoError(t, err)
 	require.Equal(t, values, got)
 
 	srv.Close()
-	_, err = (&parameters{}).Fetch(t.Context(), paths)
+	_, err = (&parameters{find: providers.EnvironmentAWS}).Fetch(t.Context(), paths)
 	require.ErrorContains(t, err, "can't be reached")
 }
 

@@ -18,7 +18,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"holdfast/internal/providers"
 )
 
 // batch is how many parameters one call of AWS Systems Manager gives.
@@ -27,6 +28,7 @@ const batch = 10
 // parameters fetches from AWS Systems Manager's parameter store. It makes the one call that it needs itself: the
 // service's own client would add 2.5 MB to every bootstrap.
 type parameters struct {
+	find providers.AWSConfig
 	once sync.Once
 	aws  aws.Config
 	err  error
@@ -34,7 +36,7 @@ type parameters struct {
 
 // Fetch implements config.Fetcher.
 func (p *parameters) Fetch(ctx context.Context, paths []string) (map[string]string, error) {
-	p.once.Do(func() { p.aws, p.err = awsconfig.LoadDefaultConfig(ctx) })
+	p.once.Do(func() { p.aws, p.err = p.find(ctx) })
 	if p.err != nil {
 		return nil, p.err
 	}

@@ -24,7 +24,7 @@ type state struct {
 
 // build makes the state of a configuration.
 func (a *App) build(c *config.Config) (*state, error) {
-	clients, err := connect(c)
+	clients, err := connect(c, a.options.Places.AWS)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +87,15 @@ func (a *App) keys(c *config.Config) ([]api.Key, error) {
 }
 
 // connect makes the clients of those providers that have what they need.
-func connect(c *config.Config) (map[string]providers.Provider, error) {
+func connect(c *config.Config, account providers.AWSConfig) (map[string]providers.Provider, error) {
 	clients := map[string]providers.Provider{}
 	for _, p := range c.Providers {
 		if p.NoClient {
 			continue
 		}
-		client, err := providers.New(p.Settings)
+		settings := p.Settings
+		settings.AWS = account
+		client, err := providers.New(settings)
 		if err != nil {
 			return nil, fmt.Errorf("%s: provider %s: %w", c.Source, p.Name, err)
 		}

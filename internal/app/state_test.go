@@ -52,7 +52,7 @@ func TestRoutingSettings(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(everything), 0o600))
 	c, _, err := config.Load(t.Context(), config.Source{Location: path})
 	require.NoError(t, err)
-	clients, err := connect(c)
+	clients, err := connect(c, nil)
 	require.NoError(t, err)
 	client := clients["p"]
 	require.NotNil(t, client)

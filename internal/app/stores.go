@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"holdfast/internal/cache"
 	"holdfast/internal/config"
@@ -23,12 +23,29 @@ func openBreakers(ctx context.Context, p Places, log *slog.Logger) (breaker.Stor
 		log.Debug("breakers in memory: HOLDFAST_TABLE is not set")
 		return breaker.NewMemory(), func() {}, nil
 	}
-	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+	client, err := p.dynamo(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("AWS settings for the table %s: %w", p.Table, err)
+		return nil, nil, err
 	}
-	client := breaker.NewClient(cfg)
 	return breaker.NewDynamo(client, p.Table, ""), func() { breaker.CloseIdle(client) }, nil
+}
+
+// dynamo is a client for the table.
+func (p Places) dynamo(ctx context.Context) (*dynamodb.Client, error) {
+	cfg, err := p.aws()(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("AWS settings for the table %s: %w", p.Table, err)
+	}
+	return breaker.NewClient(cfg, func(o *dynamodb.Options) {
+		if endpoint := dynamoEndpoint(); endpoint != "" {
+			o.BaseEndpoint = &endpoint
+		}
+	}), nil
+}
+
+// dynamoEndpoint is where DynamoDB is said to be; "": at AWS.
+func dynamoEndpoint() string {
+	return cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL"))
 }
 
 // openCache opens the cache that configuration and places ask for; nil where it is off.
@@ -54,7 +71,7 @@ func (a *App) openCache(ctx context.Context, c config.Cache) (cache.Service, err
 
 // databaseURL is the place of the database, looked up where it is a parameter's path.
 func (a *App) databaseURL(ctx context.Context) (string, error) {
-	return databaseURL(ctx, a.options.Places, &parameters{})
+	return databaseURL(ctx, a.options.Places, &parameters{find: a.options.Places.aws()})
 }
 
 func databaseURL(ctx context.Context, p Places, store config.Fetcher) (string, error) {
@@ -77,14 +94,14 @@ func databaseURL(ctx context.Context, p Places, store config.Fetcher) (string, e
 // Migrate applies the migrations to the database and, on an endpoint that isn't AWS, creates the table. It does
 // what the places name, needs no configuration and may be repeated. It says what it did through report.
 func Migrate(ctx context.Context, p Places, report func(string)) error {
-	return errors.Join(migrateDatabase(ctx, p, report), migrateTable(ctx, p.Table, report))
+	return errors.Join(migrateDatabase(ctx, p, report), migrateTable(ctx, p, report))
 }
 
 func migrateDatabase(ctx context.Context, p Places, report func(string)) error {
 	if p.DatabaseURL == "" {
 		return nil
 	}
-	url, err := databaseURL(ctx, p, &parameters{})
+	url, err := databaseURL(ctx, p, &parameters{find: p.aws()})
 	if err != nil {
 		return err
 	}
@@ -95,19 +112,19 @@ func migrateDatabase(ctx context.Context, p Places, report func(string)) error {
 	return err
 }
 
-func migrateTable(ctx context.Context, table string, report func(string)) error {
+func migrateTable(ctx context.Context, p Places, report func(string)) error {
+	table := p.Table
 	if table == "" {
 		return nil
 	}
-	if cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL")) == "" {
+	if dynamoEndpoint() == "" {
 		report("table " + table + ": left alone, on AWS template.yaml declares it")
 		return nil
 	}
-	cfg, err := awsconfig.LoadDefaultConfig(ctx)
+	client, err := p.dynamo(ctx)
 	if err != nil {
-		return fmt.Errorf("AWS settings for the table %s: %w", table, err)
+		return err
 	}
-	client := breaker.NewClient(cfg)
 	defer breaker.CloseIdle(client)
 	if err := breaker.CreateTable(ctx, client, table); err != nil {
 		return fmt.Errorf("table %s: %w", table, err)

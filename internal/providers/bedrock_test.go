@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -378,10 +379,8 @@ func TestBedrockRegion(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, host)
 	}
-	file := filepath.Join(t.TempDir(), "config")
-	require.NoError(t, os.WriteFile(file, []byte("[default]\nregion = sa-east-1\n"), 0o600))
-	t.Setenv("AWS_CONFIG_FILE", file)
-	got, err := (&awsAccount{}).place(t.Context(), "")
+	found := func(context.Context) (aws.Config, error) { return aws.Config{Region: "sa-east-1"}, nil }
+	got, err := (&awsAccount{find: found}).place(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, "sa-east-1", got)
 }

@@ -136,6 +136,7 @@ type Settings struct {
 	Headers    map[string]string // sent with every call
 	APIVersion string            // Azure
 	Region     string            // Bedrock
+	AWS        AWSConfig         // Bedrock: where region and credentials come from; nil: EnvironmentAWS
 	Thinking   string            // how thinking is asked for: one of the ThinkingBy constants
 	Transport  http.RoundTripper // nil: a transport of the provider's own
 }
