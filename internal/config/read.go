@@ -16,6 +16,7 @@ import (
 // Bounds of reading a configuration.
 const (
 	maxFile   = 1 << 20
+	maxHeader = 64 << 10
 	fetchTime = 5 * time.Second
 )
 
@@ -75,7 +76,8 @@ func cause(err error) error {
 	return err
 }
 
-// fetch gets a configuration by HTTP. Its errors never repeat the URL.
+// fetch gets a configuration by HTTP. It follows no redirect, as the URL's credentials are for its own host, and its
+// errors never repeat the URL.
 func fetch(ctx context.Context, location string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
@@ -83,7 +85,7 @@ func fetch(ctx context.Context, location string) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("is no valid URL")
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := newFetcher().Do(req)
 	if err != nil {
 		return nil, unreachable(err)
 	}
@@ -92,6 +94,14 @@ func fetch(ctx context.Context, location string) ([]byte, error) {
 		return nil, fmt.Errorf("answers with status %d", res.StatusCode)
 	}
 	return capped(res.Body)
+}
+
+// newFetcher is a client for one request: it keeps no connection. The request's context is its clock.
+func newFetcher() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func unreachable(err error) error {

@@ -52,6 +52,8 @@ func TestReadURL(t *testing.T) {
 			_, _ = w.Write(make([]byte, maxFile+1))
 		case "/wrong":
 			_, _ = w.Write([]byte("colour: red\n"))
+		case "/moved":
+			http.Redirect(w, r, "/right?token=CANARY", http.StatusFound)
 		case "/hang":
 			<-r.Context().Done()
 		default:
@@ -65,6 +67,7 @@ func TestReadURL(t *testing.T) {
 		{"missing", "/nowhere", "/nowhere: answers with status 404"},
 		{"too large", "/large", "/large: is larger than 1024 KiB"},
 		{"wrong", "/wrong", `/wrong:1: unknown key "colour"`},
+		{"elsewhere", "/moved", "/moved: answers with status 302"},
 		{"no answer", "/hang", "/hang: no answer within 5s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
