@@ -91,7 +91,9 @@ func serve(ctx context.Context, c *config.Config, p places, env environment, log
 	case <-ctx.Done():
 		log.Info("stopping: running answers may end", "grace", graceTime.String())
 		err = stop(context.WithoutCancel(ctx), server)
-		<-ended
+		if cause := <-ended; !errors.Is(cause, http.ErrServerClosed) {
+			err = errors.Join(err, cause)
+		}
 	}
 	return errors.Join(err, finish(ctx, a))
 }

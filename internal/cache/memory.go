@@ -34,8 +34,10 @@ func NewMemory(maxEntries int) *Memory {
 	if maxEntries <= 0 {
 		maxEntries = defaultMaxEntries
 	}
-	return &Memory{max: maxEntries, used: list.New(), exact: map[place]*list.Element{}, canonical: map[place]*list.Element{},
-		scopes: map[Hash]map[*list.Element]struct{}{}}
+	return &Memory{
+		max: maxEntries, used: list.New(), exact: map[place]*list.Element{}, canonical: map[place]*list.Element{},
+		scopes: map[Hash]map[*list.Element]struct{}{},
+	}
 }
 
 // Find implements [Store].

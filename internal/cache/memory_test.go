@@ -41,12 +41,12 @@ func TestMemoryAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, e := NewMemory(0), entry("a", "what?", "what")
 		require.NoError(t, m.Put(context.Background(), e))
-		time.Sleep(time.Minute) // virtual
+		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's time
 		got, ok, err := m.Find(context.Background(), e.Scope, e.Exact, e.Canonical)
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, time.Minute, got.Age)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // the bubble's time
 		_, ok, _ = m.Find(context.Background(), e.Scope, e.Exact, e.Canonical)
 		require.False(t, ok)
 		require.Zero(t, m.used.Len(), "found too old, it is gone")

@@ -176,7 +176,7 @@ func TestHitSaysWhatItRestsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(Settings{TTL: time.Hour})
 		store(t, c, text("怎么在网上选车牌号？"))
-		time.Sleep(10 * time.Minute) // virtual
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // the bubble's time
 		hit, found, err := c.Lookup(t.Context(), text("网上怎么选车牌号"))
 		require.NoError(t, err)
 		require.True(t, found)
@@ -185,7 +185,7 @@ func TestHitSaysWhatItRestsOn(t *testing.T) {
 		require.Equal(t, "怎么在网上选车牌号？", hit.Question)
 		require.Equal(t, "answer to 怎么在网上选车牌号？", hit.Text)
 		require.InDelta(t, 0.9936, hit.Similarity, 0.001)
-		time.Sleep(50 * time.Minute)
+		time.Sleep(50 * time.Minute) //nolint:forbidigo // the bubble's time
 		require.Empty(t, rule(t, c, text("网上怎么选车牌号")))
 		n, err := c.Expire(t.Context())
 		require.NoError(t, err)

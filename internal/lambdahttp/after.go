@@ -72,7 +72,7 @@ func (a *afterWork) run(ctx context.Context, budget time.Duration, log *slog.Log
 		all.Go(func() {
 			defer func() {
 				if p := recover(); p != nil {
-					logPanic(log, "work after the response panicked", p)
+					log.Error("work after the response panicked", panicked(p)...)
 				}
 			}()
 			f(ctx)

@@ -97,7 +97,7 @@ func (inv *invocation) stream(r io.Reader) error {
 		if len(chunk) > 0 && inv.started {
 			inv.send(chunk)
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func (inv *invocation) stream(r io.Reader) error {
 func (inv *invocation) prelude(held []byte, err error) ([]byte, error) {
 	head, body, found := bytes.Cut(held, make([]byte, 8))
 	if !found {
-		if err == io.EOF || err == nil && len(held) > maxPrelude {
+		if errors.Is(err, io.EOF) || err == nil && len(held) > maxPrelude {
 			err = errors.New("the streamed answer has no prelude")
 		}
 		return nil, err
@@ -180,10 +180,15 @@ func (inv *invocation) whole(r io.Reader) error {
 	return nil
 }
 
+// hasStatus tells an envelope from other JSON.
+func hasStatus(b []byte) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(b, &fields) == nil && fields["statusCode"] != nil
+}
+
 func decodeEnvelope(b []byte) (Envelope, []byte, error) {
 	var e Envelope
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(b, &fields) != nil || fields["statusCode"] == nil {
+	if !hasStatus(b) {
 		return Envelope{StatusCode: http.StatusOK, Headers: map[string]string{"Content-Type": "application/json"}}, b, nil
 	}
 	if err := json.Unmarshal(b, &e); err != nil || !e.valid() {

@@ -38,7 +38,7 @@ func bootstrap(role string) {
 		lambda.Start(Buffered(h, Options{}))
 	case "polite":
 		lambda.StartWithOptions(Streamed(h, Options{}), lambda.WithEnableSIGTERM(func() {
-			fmt.Println("asked to stop")
+			fmt.Fprintln(os.Stdout, "asked to stop")
 			os.Exit(0)
 		}))
 	case "stubborn":

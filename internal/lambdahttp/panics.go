@@ -2,8 +2,8 @@ package lambdahttp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"runtime"
 	"runtime/debug"
@@ -24,8 +24,8 @@ func (c *call) serve(h http.Handler, w http.ResponseWriter) error {
 	var handler sync.WaitGroup
 	handler.Go(func() {
 		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler {
-				logPanic(c.log, "handler panicked", p)
+			if p := recover(); p != nil && !aborts(p) {
+				c.log.Error("handler panicked", panicked(p)...)
 				err = errPanicked
 			}
 		}()
@@ -36,13 +36,20 @@ func (c *call) serve(h http.Handler, w http.ResponseWriter) error {
 	return err
 }
 
-// logPanic tells where it happened and of what type it was. Only the runtime's own texts are safe to print.
-func logPanic(log *slog.Logger, msg string, p any) {
+// aborts says whether a panic is net/http's own way of giving up an answer.
+func aborts(p any) bool {
+	err, ok := p.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
+}
+
+// panicked gives, for the log, where a panic happened and of what type it was; it is called while that is recovered
+// from. Only the runtime's own texts are safe to print.
+func panicked(p any) []any {
 	text := ""
 	if e, ok := p.(runtime.Error); ok {
 		text = e.Error()
 	}
-	log.Error(msg, "panic", fmt.Sprintf("%T", p), "text", text, "stack", string(debug.Stack()))
+	return []any{"panic", fmt.Sprintf("%T", p), "text", text, "stack", string(debug.Stack())}
 }
 
 // errorBody is OpenAI's error envelope.

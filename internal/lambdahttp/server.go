@@ -110,7 +110,7 @@ func (s *Server) keep(ctx context.Context, n int, queue <-chan *invocation) erro
 		end := s.live(ctx, n, queue)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			continue // to the end of the loop: it was stopped
 		case end.served:
 			failed, pause = 0, restartAfter
 		default:

@@ -62,7 +62,7 @@ func (p *bedrock) Stream(ctx context.Context, call Call) (Stream, error) {
 	if !call.Options.NoStream {
 		header.Set("Accept", "application/vnd.amazon.eventstream")
 	}
-	resp, err := p.client.post(ctx, at, body, header, call.Connect) //nolint:bodyclose // the stream does
+	resp, err := p.client.post(ctx, at, body, header, call.Connect)
 	if err != nil {
 		return nil, err
 	}

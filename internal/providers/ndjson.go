@@ -3,6 +3,7 @@ package providers
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 )
 
@@ -24,7 +25,7 @@ func (n *ndjsonReader) next() ([]byte, error) {
 		switch {
 		case len(line) > 0 && (err == nil || valid(line)):
 			return line, nil
-		case len(line) > 0 && err == io.EOF:
+		case len(line) > 0 && errors.Is(err, io.EOF):
 			return nil, undecodable(line[0] == '{')
 		case err != nil:
 			return nil, err
@@ -35,11 +36,11 @@ func (n *ndjsonReader) next() ([]byte, error) {
 // line reads to the next LF. With an error it gives what was read before it.
 func (n *ndjsonReader) line() ([]byte, error) {
 	part, err := n.r.ReadSlice('\n')
-	if err != bufio.ErrBufferFull {
+	if !errors.Is(err, bufio.ErrBufferFull) {
 		return part, err
 	}
 	n.long = append(n.long[:0], part...)
-	for err == bufio.ErrBufferFull {
+	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = n.r.ReadSlice('\n')
 		if n.long = append(n.long, part...); len(n.long) > maxEvent {
 			return nil, tooLarge()

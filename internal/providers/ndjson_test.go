@@ -2,6 +2,7 @@ package providers
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -42,9 +43,9 @@ func TestNDJSON(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			lines, err := readLines(strings.NewReader(tt.body))
-			require.Equal(t, len(tt.lines), len(lines))
+			require.Len(t, lines, len(tt.lines))
 			for i, want := range tt.lines {
-				require.True(t, want == lines[i], "line %d", i)
+				require.Equal(t, want, lines[i], "line %d", i)
 			}
 			if tt.kind == KindNone {
 				require.Equal(t, io.EOF, err)
@@ -82,7 +83,7 @@ func FuzzNDJSON(f *testing.F) {
 			rest = rest[at+len(line):]
 		}
 		last := bytes.TrimSpace(bytes.TrimPrefix(body[bytes.LastIndexByte(body, '\n')+1:], []byte("\xef\xbb\xbf")))
-		if len(last) > 0 && err == io.EOF {
+		if len(last) > 0 && errors.Is(err, io.EOF) {
 			require.Equal(t, string(last), lines[len(lines)-1])
 		}
 	})
@@ -118,7 +119,7 @@ func requireSound(t *testing.T, s Stream, couldEnd bool) {
 	rec := &recorder{Stream: s}
 	h := listen(rec)
 	requireStrict(t, rec.chunks)
-	if h.err == io.EOF {
+	if errors.Is(h.err, io.EOF) {
 		require.NotEmpty(t, h.finish)
 		require.True(t, couldEnd)
 		return

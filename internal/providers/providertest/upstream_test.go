@@ -2,7 +2,6 @@ package providertest
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -241,7 +240,7 @@ func TestNothingHangsForever(t *testing.T) {
 		u := New(OpenAI, Ends(EndHang, "a"))
 		start := time.Now()
 		got := ask(t, u.Memory(t), "http://memory", OpenAI, streaming)
-		require.True(t, errors.Is(got.err, io.ErrUnexpectedEOF), "%v", got.err)
+		require.ErrorIs(t, got.err, io.ErrUnexpectedEOF)
 		require.Equal(t, callLimit, time.Since(start))
 	})
 }

@@ -186,7 +186,7 @@ func TestHardOpenWithoutAStoreAlarmsOnce(t *testing.T) {
 // What happened while the store was away, and what holds when it is back.
 func TestMergeOnReturn(t *testing.T) {
 	open := func(t *testing.T, g Gate) { call(t, g, failed, failed) }
-	recover := func(t *testing.T, g Gate) {
+	recovery := func(t *testing.T, g Gate) {
 		pass(33 * time.Second)
 		enterAlone(t, g).Started()
 	}
@@ -199,12 +199,12 @@ func TestMergeOnReturn(t *testing.T) {
 		wantGen, opens int64
 	}{
 		{"an opening here that still runs is told", nothing, open, nothing, Open, 1, 0},
-		{"and in a later generation", func(t *testing.T, g Gate) { open(t, g); recover(t, g) }, open, nothing, Open, 3, 0},
+		{"and in a later generation", func(t *testing.T, g Gate) { open(t, g); recovery(t, g) }, open, nothing, Open, 3, 0},
 		{"an opening here that is over is forgotten", nothing, func(t *testing.T, g Gate) { open(t, g); pass(40 * time.Second) }, nothing, Closed, 0, 0},
 		{"opened there as well: theirs holds", nothing, open, open, Open, 1, 1},
-		{"opened and closed there meanwhile: theirs holds", nothing, open, func(t *testing.T, g Gate) { open(t, g); recover(t, g) }, Closed, 2, 0},
-		{"closed there in a later generation, still open here: theirs holds", nothing, func(t *testing.T, g Gate) { call(t, g, Outcome{Class: Hard}) }, func(t *testing.T, g Gate) { open(t, g); recover(t, g) }, Closed, 2, 0},
-		{"open there, recovered here: open", open, recover, nothing, Open, 1, 1},
+		{"opened and closed there meanwhile: theirs holds", nothing, open, func(t *testing.T, g Gate) { open(t, g); recovery(t, g) }, Closed, 2, 0},
+		{"closed there in a later generation, still open here: theirs holds", nothing, func(t *testing.T, g Gate) { call(t, g, Outcome{Class: Hard}) }, func(t *testing.T, g Gate) { open(t, g); recovery(t, g) }, Closed, 2, 0},
+		{"open there, recovered here: open", open, recovery, nothing, Open, 1, 1},
 		{"nothing happened here", nothing, nothing, open, Open, 1, 1},
 	}
 	for _, tc := range tests {
@@ -231,9 +231,8 @@ func TestMergeOnReturn(t *testing.T) {
 				require.Equal(t, tc.opens, r.Opens, "a merge never raises the exponent")
 				require.Equal(t, tc.want, status(t, here).State)
 				pass(10 * time.Second)
-				require.Equal(t, status(t, there), Status{
-					Candidate: model, State: tc.want, Generation: r.Gen, Why: r.Why, Until: status(t, there).Until,
-				})
+				got := status(t, there)
+				require.Equal(t, Status{Candidate: model, State: tc.want, Generation: r.Gen, Why: r.Why, Until: got.Until}, got)
 			})
 		})
 	}

@@ -193,10 +193,22 @@ func TestItemsOfAnotherShape(t *testing.T) {
 		st, name string
 		value    types.AttributeValue
 	}{
-		{"O", "g", nil}, {"O", "g", text("4")}, {"O", "g", n("1.5")}, {"O", "g", n("-4")}, {"O", "g", n("9e37")},
-		{"O", "ou", nil}, {"O", "ou", text("5")}, {"O", "ou", n("9223372036854775807")},
-		{"O", "od", n("10000000000000000")}, {"O", "od", n("-1")}, {"O", "lt", text("x")}, {"O", "lt", n("9223372036854775807")},
-		{"H", "g", nil}, {"H", "lu", nil}, {"H", "lu", &types.AttributeValueMemberNULL{Value: true}}, {"H", "lu", n("1e38")},
+		{"O", "g", nil},
+		{"O", "g", text("4")},
+		{"O", "g", n("1.5")},
+		{"O", "g", n("-4")},
+		{"O", "g", n("9e37")},
+		{"O", "ou", nil},
+		{"O", "ou", text("5")},
+		{"O", "ou", n("9223372036854775807")},
+		{"O", "od", n("10000000000000000")},
+		{"O", "od", n("-1")},
+		{"O", "lt", text("x")},
+		{"O", "lt", n("9223372036854775807")},
+		{"H", "g", nil},
+		{"H", "lu", nil},
+		{"H", "lu", &types.AttributeValueMemberNULL{Value: true}},
+		{"H", "lu", n("1e38")},
 	} {
 		broken := maps.Clone(whole)
 		broken["st"], broken[tc.name] = text(tc.st), tc.value

@@ -3,7 +3,6 @@ package breaker
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ func newFleet(t *rapid.T) *fleet {
 	}
 	for i := range f.gates {
 		f.paths[i] = &faulty{Store: f.store}
-		f.gates[i] = New(s, f.paths[i], slog.New(slog.NewTextHandler(io.Discard, nil)))
+		f.gates[i] = New(s, f.paths[i], slog.New(slog.DiscardHandler))
 	}
 	return f
 }
