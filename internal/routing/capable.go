@@ -28,13 +28,22 @@ func (c *Candidate) unable(req *Request) Skip {
 		return SkipThinking
 	case c.Window > 0 && req.Tokens > c.Window:
 		return SkipWindow
-	case !c.has(req.Needs):
-		return SkipFeature
-	}
-	if check, ok := c.Client.(providers.Checker); ok && check.Check(c.call(req)) != nil {
+	case !c.has(req.Needs), c.refusal(req) != nil:
 		return SkipFeature
 	}
 	return ""
+}
+
+// refusal is what the candidate's dialect can't carry of a request, nil for nothing.
+func (c *Candidate) refusal(req *Request) *providers.Error {
+	check, ok := c.Client.(providers.Checker)
+	if !ok {
+		return nil
+	}
+	if err := check.Check(c.call(req)); err != nil {
+		return providers.AsError(err)
+	}
+	return nil
 }
 
 func (c *Candidate) has(n Needs) bool {

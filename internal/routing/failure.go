@@ -20,7 +20,10 @@ func (w *walk) cannot(l link, why Skip) {
 		return
 	}
 	w.unable = &Failure{Status: 400, Type: invalidRequest, Code: code, Message: inabilities[why]}
-	if why == SkipWindow {
+	switch refusal := l.refusal(w.req); {
+	case why == SkipFeature && refusal != nil: // it names the field
+		w.refusedBy(refusal)
+	case why == SkipWindow:
 		w.unable.Message = fmt.Sprintf("%s The request has about %d tokens.", inabilities[why], w.req.Tokens)
 		w.unable.Param = "messages"
 	}
