@@ -2,17 +2,49 @@ package config
 
 import (
 	"slices"
+	"strings"
 	"time"
+
+	"holdfast/internal/providers"
 )
 
 // advise warns of what is allowed but probably not meant.
 func (d *decoder) advise(c *Config) {
 	if !c.Auth.Anonymous && len(c.Auth.Keys) == 0 && !d.moreKeys {
-		d.warnAt("auth", "nobody may call: there are no keys, and anonymous callers are not allowed")
+		d.warnAt("auth", "nobody may call: there are no keys, here or in HOLDFAST_KEYS, and anonymous callers are not allowed")
 	}
+	d.adviseProviders(c)
 	d.adviseFirst(c, "chat.default_model", c.Chat.DefaultModel)
 	d.adviseFirst(c, "chat.deep_thinking_model", c.Chat.DeepThinkingModel)
 	d.adviseBudget(c)
+}
+
+// adviseProviders warns of providers in use that can't answer as they are: a known one without its key, Azure without
+// the resource's address.
+func (d *decoder) adviseProviders(c *Config) {
+	told := map[string]bool{}
+	for i, x := range c.Candidates {
+		p := c.provider(x.Provider)
+		if p == nil || p.NoClient || told[p.Name] {
+			continue
+		}
+		where := at("candidates", i) + ".provider"
+		switch {
+		case p.Dialect == "azure" && p.BaseURL == "" && x.BaseURL == "":
+			d.warnAt(where, "provider %s has no base_url, such as https://NAME.openai.azure.com", p.Name)
+			told[p.Name] = true
+		case wantsKey(*p):
+			d.warnAt(where, "provider %s has no api_key: add it under providers", p.Name)
+			told[p.Name] = true
+		}
+	}
+}
+
+// wantsKey says whether a provider is a public one, at its own address, that was given nothing to identify us.
+func wantsKey(p Provider) bool {
+	row, ok := providers.Row(p.Name)
+	public := ok && p.BaseURL == row.BaseURL && strings.HasPrefix(p.BaseURL, "https://")
+	return public && p.APIKey == "" && len(p.Headers) == 0
 }
 
 // adviseFirst warns of a first choice that takes no calls.

@@ -133,8 +133,9 @@ func TestEveryKey(t *testing.T) {
 		Name: "own", Dialect: "openai", BaseURL: "https://models.example.com/v1", APIKey: "sk-middle-end",
 		Headers: map[string]string{"X-Team": "a", "X-Number": "5"}, Thinking: "chat_template",
 	}, c.provider("own").Settings)
-	require.Len(t, warnings, 1)
+	require.Len(t, warnings, 2)
 	require.Contains(t, warnings[0].String(), "f.yaml:26: chat.default_model: b takes no calls")
+	require.Contains(t, warnings[1].String(), "f.yaml:43: provider dashscope has no api_key")
 }
 
 func TestExampleLoads(t *testing.T) {
@@ -253,6 +254,8 @@ func TestWarnings(t *testing.T) {
 	two := "candidates: [{id: a, provider: ollama, model: m, timeouts: {first_token: 90s}}, {id: b, provider: ollama, model: n, timeouts: {first_token: 89s}}]\n"
 	for _, tt := range []struct{ name, text, want string }{
 		{"nobody may call", "candidates: [{id: a, provider: ollama, model: m}]", "f.yaml: nobody may call"},
+		{"no key at all", "auth: {anonymous: true}\ncandidates: [{id: a, provider: openai, model: m}, {id: b, provider: openai, model: n}]", "f.yaml:2: provider openai has no api_key"},
+		{"Azure at no address", "auth: {anonymous: true}\ncandidates: [{id: a, provider: azure, model: m}]", "f.yaml:2: provider azure has no base_url"},
 		{"key unset", minimal + "providers: {openai: {api_key: \"${NOPE}\"}}", "f.yaml:3: providers.openai.api_key: NOPE is not set"},
 		{"key set but empty", minimal + "providers: {openai: {api_key: \"${EMPTY}\"}}", "f.yaml:3: providers.openai.api_key: EMPTY is not set"},
 		{
@@ -278,6 +281,25 @@ func TestKeysFromElsewhereAreKeys(t *testing.T) {
 	_, warnings, err := Source{Lookup: environ(), MoreKeys: true}.parse("f.yaml", []byte("candidates: [{id: a, provider: ollama, model: m}]"))
 	require.NoError(t, err)
 	require.Empty(t, warnings)
+}
+
+func TestProvidersThatNeedNoKey(t *testing.T) {
+	for name, provider := range map[string]string{
+		"on this machine":   "ollama: {}",
+		"Bedrock":           "bedrock: {region: eu-west-1}",
+		"key":               "openai: {api_key: k}",
+		"key in a header":   "openai: {headers: {Authorization: Bearer k}}",
+		"another address":   "openai: {base_url: \"https://proxy.example/v1\"}",
+		"a name of our own": "own: {dialect: openai, base_url: \"https://own.example/v1\"}",
+		"Azure":             "azure: {base_url: \"https://own.openai.azure.com\"}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			id, _, _ := strings.Cut(provider, ":")
+			_, warnings, err := load("auth: {anonymous: true}\nproviders: {" + provider + "}\ncandidates: [{id: a, provider: " + id + ", model: m}]")
+			require.NoError(t, err)
+			require.Empty(t, warnings)
+		})
+	}
 }
 
 func TestBudgetThatSuffices(t *testing.T) {
