@@ -8,7 +8,9 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"holdfast/internal/routing"
@@ -85,8 +87,32 @@ type attempt struct {
 	Stack     string `json:"stack,omitempty"`
 }
 
-func attempts(in []routing.Attempt) []attempt {
-	out := make([]attempt, len(in))
+// attemptList is JSON in a JSON log, and one line for people in a text log.
+type attemptList []attempt
+
+// String is "a rate_limited 429 (slow_down), b no_client, c ok 200 in 226ms".
+func (l attemptList) String() string {
+	words := make([]string, len(l))
+	for i, a := range l {
+		words[i] = a.Candidate + " " + a.Outcome + a.Skipped
+		if a.Status != 0 {
+			words[i] += fmt.Sprintf(" %d", a.Status)
+		}
+		if a.Code != "" {
+			words[i] += " (" + a.Code + ")"
+		}
+		if a.MS != 0 {
+			words[i] += fmt.Sprintf(" in %dms", a.MS)
+		}
+		if a.Stack != "" {
+			words[i] += " at " + a.Stack
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func attempts(in []routing.Attempt) attemptList {
+	out := make(attemptList, len(in))
 	for i, a := range in {
 		out[i] = attempt{
 			Candidate: a.Candidate, Outcome: a.Outcome, Skipped: string(a.Skipped), Status: a.Status,

@@ -43,6 +43,17 @@ func TestAnsweredByAModel(t *testing.T) {
 	require.Equal(t, map[string]any{"candidate": "a", "outcome": "rate_limited", "status": 429.0, "code": "slow_down", "ms": 1000.0}, first)
 }
 
+func TestAttemptsInATextLog(t *testing.T) {
+	var out bytes.Buffer
+	Log(t.Context(), slog.New(slog.NewTextHandler(&out, nil)), Request{Trace: routing.Trace{Attempts: []routing.Attempt{
+		{Candidate: "a", Outcome: "rate_limited", Status: 429, Code: "slow_down", Duration: time.Second},
+		{Candidate: "x", Skipped: routing.SkipCooling},
+		{Candidate: "c", Outcome: "server_error", Stack: "loop.go:1"},
+		{Candidate: "b", Outcome: "ok", Status: 200, Duration: 226 * time.Millisecond},
+	}}})
+	require.Contains(t, out.String(), ` attempts="a rate_limited 429 (slow_down) in 1000ms, x cooling, c server_error at loop.go:1, b ok 200 in 226ms"`)
+}
+
 func TestWhatACallerCouldNoticeIsAWarning(t *testing.T) {
 	for name, r := range map[string]Request{
 		"fixed message": {Complete: true, Trace: routing.Trace{Tier: routing.TierFallback}},
