@@ -53,11 +53,14 @@ func (f *Function) open(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
+	f.App, err = app.Open(ctx, c, app.Options{Places: f.Places, Lambda: true, Version: version, Log: f.Log})
+	if err != nil {
+		return err
+	}
 	for _, w := range warnings {
 		f.Log.Warn("configuration", "file", w.File, "line", w.Line, "reason", w.Reason)
 	}
-	f.App, err = app.Open(ctx, c, app.Options{Places: f.Places, Lambda: true, Version: version, Log: f.Log})
-	return err
+	return nil
 }
 
 // location is where the configuration is; "" leads to the refusal that says what is missing.
