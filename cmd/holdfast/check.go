@@ -98,10 +98,16 @@ func (p picture) remarks(x config.Candidate) string {
 	add(!x.Enabled, "disabled")
 	add(denied >= 0, "denied")
 	add(keyless, "no key")
+	add(p.c.Embedded && x.Provider == "script" && anyKey(p.c), "left out, as there is a key")
 	add(!x.Listed, "not listed")
 	add(x.Weight == 0, "drained")
 	add(len(x.Tenants) > 0, "for "+strings.Join(x.Tenants, ", "))
 	return strings.Join(all, "; ")
+}
+
+// anyKey says whether a real provider has its key.
+func anyKey(c *config.Config) bool {
+	return slices.ContainsFunc(c.Providers, func(r config.Provider) bool { return r.Dialect != "script" && !r.NoClient })
 }
 
 func (p picture) chains() {

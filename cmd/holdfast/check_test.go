@@ -31,6 +31,7 @@ func TestCheckOfTheEmbeddedConfiguration(t *testing.T) {
 	require.Contains(t, stdout, "demo-primary")
 	require.Contains(t, stdout, "SILICONFLOW_API_KEY is not set")
 	require.NotContains(t, stdout, "OPENAI_API_KEY is not set")
+	require.Regexp(t, `demo-primary .* left out, as there is a key\n`, stdout)
 	require.NotContains(t, stdout, "CANARY")
 }
 

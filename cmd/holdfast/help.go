@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -50,9 +51,14 @@ func usage() string {
 	return b.String()
 }
 
+// isHelp says whether a word asks for help.
+func isHelp(word string) bool {
+	return slices.Contains([]string{"help", "-h", "-help", "--help"}, word)
+}
+
 // runHelp prints the help of one command, or of all.
 func runHelp(args []string, env environment) int {
-	if len(args) == 0 {
+	if len(args) == 0 || isHelp(args[0]) {
 		fmt.Fprint(env.stdout, usage())
 		return exitOK
 	}

@@ -16,9 +16,10 @@ import (
 const lambdaHelp = `usage: holdfast lambda BOOTSTRAP [flags]
 
 Runs a Lambda bootstrap, such as bin/stream/bootstrap, behind a local Function URL. It is the deployed binary, unchanged,
-and its streams arrive as they are produced. The function gets this process's environment and Lambda's own variables; a
-function that crashes or overruns its time is started again. One that doesn't start ends the command, with its status
-where it refuses its configuration (2).
+and its streams arrive as they are produced. The function gets this process's environment and Lambda's own variables. As
+on Lambda it needs a configuration: HOLDFAST_CONFIG, or holdfast.yaml beside the bootstrap. A function that crashes or
+overruns its time is started again. One that doesn't start ends the command, with its status where it refuses its
+configuration (2).
 
   --listen HOST:PORT   HOLDFAST_LISTEN  where to listen; 127.0.0.1:8080
   --timeout DURATION                    of one invocation; 30s

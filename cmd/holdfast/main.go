@@ -59,10 +59,10 @@ func run(ctx context.Context, args []string, env environment) int {
 		return exitRefused
 	}
 	name, rest := args[0], args[1:]
-	switch name {
-	case "help", "-h", "-help", "--help":
+	switch {
+	case isHelp(name):
 		return runHelp(rest, env)
-	case "-version", "--version", "-v":
+	case slices.Contains([]string{"-version", "--version", "-v"}, name):
 		name = "version"
 	}
 	c, ok := find(name)

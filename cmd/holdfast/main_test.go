@@ -47,7 +47,7 @@ func file(t *testing.T, text string) string {
 const broken = "chat:\n  default_model: a\n  frist_token_timeout: 3s\ncandidates:\n  - {id: a, provider: ollama, model: m}\n"
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"-h"}, {"help"}} {
+	for _, args := range [][]string{{"--help"}, {"-h"}, {"help"}, {"help", "--help"}, {"help", "help"}} {
 		status, stdout, stderr := call(t, args)
 		require.Equal(t, exitOK, status)
 		require.Empty(t, stderr)

@@ -36,6 +36,9 @@ func runServe(ctx context.Context, args []string, env environment) int {
 		fmt.Fprintln(env.stderr, err)
 		return exitRefused
 	}
+	if c.Embedded {
+		warnings = nil // they tell of keys that nobody has promised; announce does
+	}
 	for _, w := range warnings {
 		log.Warn("configuration", "file", w.File, "line", w.Line, "reason", w.Reason)
 	}
@@ -124,4 +127,7 @@ func announce(env environment, address string, c *config.Config, p places) {
 	fmt.Fprintf(env.stdout, "Holdfast listens on http://%s (%s, version %s). Try:\n\n"+
 		"  curl -N http://%s/v1/chat/completions%s -d '{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"stream\":true}'\n\n",
 		address, c.Source, c.Version, address, key)
+	if c.Embedded && !anyKey(c) {
+		fmt.Fprint(env.stdout, "No provider's key is set, so scripted models answer. holdfast check shows which keys are asked for.\n\n")
+	}
 }

@@ -20,6 +20,7 @@ type served struct {
 	url    string
 	stop   context.CancelFunc
 	status chan int
+	stdout *safeBuffer // what follows the first line
 	stderr *safeBuffer
 }
 
@@ -49,15 +50,22 @@ func start(t *testing.T, args ...string) *served {
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	out, announced := io.Pipe()
-	s := &served{stop: stop, status: make(chan int, 1), stderr: &safeBuffer{}}
+	read := make(chan struct{})
+	s := &served{stop: stop, status: make(chan int, 1), stdout: &safeBuffer{}, stderr: &safeBuffer{}}
 	env := environment{announced, s.stderr, func(string) (string, bool) { return "", false }}
 	go func() {
-		s.status <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), env)
+		status := run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), env)
 		announced.Close()
+		<-read
+		s.status <- status
 	}()
-	line, err := bufio.NewReader(out).ReadString('\n')
+	rest := bufio.NewReader(out)
+	line, err := rest.ReadString('\n')
 	require.NoError(t, err, s.stderr)
-	go func() { _, _ = io.Copy(io.Discard, out) }()
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(s.stdout, rest)
+	}()
 	s.url = address.FindString(line)
 	require.NotEmpty(t, s.url, line)
 	return s
@@ -94,6 +102,8 @@ func TestServeWithoutAnything(t *testing.T) {
 
 	s.stop()
 	require.Equal(t, exitOK, <-s.status)
+	require.Contains(t, s.stdout.String(), "No provider's key is set, so scripted models answer.")
+	require.NotContains(t, s.stderr.String(), "WARN")
 	_, err = net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.Error(t, err, "nobody listens any more")
 }
