@@ -51,11 +51,11 @@ migrate: bin/holdfast ## Prepare the database and table that the environment nam
 # --- checks
 
 .PHONY: test
-test: need-go ## Test everything on real parts, under the race detector, with the official SDKs
+test: need-go ## Test everything on real parts, under the race detector, with the clients' SDKs
 	@scripts/services run -- scripts/test
 
 .PHONY: test-sdk
-test-sdk: build ## Only the official SDKs against serve and against the stream function
+test-sdk: build ## Only the clients' SDKs against serve and the stream function, and through them every dialect
 	@scripts/sdk-tests
 
 .PHONY: test-sam
