@@ -56,6 +56,8 @@ func (d *decoder) adviseFirst(c *Config, path, id string) {
 	}
 }
 
+const tooPatient = "its first-token clocks add up to %s, the budget leaves models %s; lower timeouts.first_token or raise budget.total"
+
 // adviseBudget warns of chains whose first-token clocks add up to more than models may take.
 func (d *decoder) adviseBudget(c *Config) {
 	models := c.Budget.Total - min(c.Budget.Reserve, c.Budget.Total/5)
@@ -65,7 +67,7 @@ func (d *decoder) adviseBudget(c *Config) {
 			ids = append(ids, e.Model)
 		}
 		if sum := c.patience(ids); sum > models {
-			d.warnAt(at("chains", i), "chain %s: its first-token clocks add up to %s, the budget leaves models %s", chain.Name, sum, models)
+			d.warnAt(at("chains", i), "chain %s: "+tooPatient, chain.Name, sum, models)
 		}
 	}
 	var ids []string
@@ -75,7 +77,7 @@ func (d *decoder) adviseBudget(c *Config) {
 		}
 	}
 	if sum := c.patience(ids); sum > models {
-		d.warnAt("candidates", "the default order: its first-token clocks add up to %s, the budget leaves models %s", sum, models)
+		d.warnAt("candidates", "the default order: "+tooPatient, sum, models)
 	}
 }
 
