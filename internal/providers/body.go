@@ -14,20 +14,19 @@ func heldBack() []string {
 	return []string{"models", "provider", "route", "transforms", "plugins", "data_sources", "service_tier", "priority", "chat_template"}
 }
 
-// requestBody is the caller's own body with what must differ: the model, the stream, the thinking, and what is held
-// back taken out. All other bytes stay as they are.
+// requestBody is the caller's own body with what must differ: the model, the stream, the thinking, and with what is
+// held back, or foreign to the target, taken out. All other bytes stay as they are.
 type requestBody struct {
 	call  Call
 	way   string // how thinking is asked for
-	usage bool   // whether usage may be asked for
+	base  string // where the body goes
 	out   []byte
 	wrote map[string]bool
 }
 
-// openAIBody makes the body for a call. way is one of the values of Settings.Thinking; usage says whether the
-// provider takes stream_options.
-func openAIBody(call Call, way string, usage bool) []byte {
-	b := requestBody{call: call, way: way, usage: usage, wrote: map[string]bool{}}
+// openAIBody makes the body for a call to the API at base. way is one of the values of Settings.Thinking.
+func openAIBody(call Call, way, base string) []byte {
+	b := requestBody{call: call, way: way, base: base, wrote: map[string]bool{}}
 	b.out = append(make([]byte, 0, len(call.Request.Raw)+256), '{')
 	keepMetadata := string(field(call.Request.Raw, "store")) == "true"
 	for w := walk(call.Request.Raw); ; {
@@ -42,6 +41,8 @@ func openAIBody(call Call, way string, usage bool) []byte {
 				b.set(lower, own)
 			}
 		case b.dropped(lower, name, keepMetadata):
+		case name == "messages":
+			b.member(key, cleanHistory(value, call.Options, base))
 		default:
 			b.member(key, value)
 		}
@@ -83,7 +84,7 @@ func (b *requestBody) own(name, written string, value []byte) []byte {
 		return appendString(nil, b.call.Model)
 	case name == "stream":
 		return boolean(stream)
-	case name == "stream_options" && stream && b.usage:
+	case name == "stream_options" && stream && takesStreamOptions(b.base):
 		return merged(own(value, name == written), "include_usage", []byte("true"))
 	case name == "reasoning_effort" && say && b.way == ThinkingByEffort:
 		return appendString(nil, b.effort())

@@ -14,7 +14,7 @@ func bodyFor(raw, way string, change func(*Call)) string {
 	if change != nil {
 		change(&call)
 	}
-	return string(openAIBody(call, way, true))
+	return string(openAIBody(call, way, "https://api.openai.com/v1"))
 }
 
 // nativeCallOf is a call of model "m" with the thinking that raw asks for.
@@ -122,7 +122,7 @@ func TestOpenAIBodyThinking(t *testing.T) {
 
 func TestOpenAIBodyWithoutStreamOptions(t *testing.T) {
 	call := nativeCallOf(`{"stream_options":{"include_usage":true}}`)
-	require.JSONEq(t, `{"model":"m","stream":true}`, string(openAIBody(call, ThinkingByNone, false)))
+	require.JSONEq(t, `{"model":"m","stream":true}`, string(openAIBody(call, ThinkingByNone, "https://api.mistral.ai/v1")))
 	require.False(t, takesStreamOptions("https://api.mistral.ai/v1"))
 	require.True(t, takesStreamOptions("https://api.openai.com/v1"))
 }
@@ -130,7 +130,7 @@ func TestOpenAIBodyWithoutStreamOptions(t *testing.T) {
 // A caller may send a million fields: each costs little.
 func TestOpenAIBodyOfManyFields(t *testing.T) {
 	call := nativeCallOf("{" + strings.Repeat(`"a":1,`, 10_000) + `"b":1}`)
-	require.Less(t, testing.AllocsPerRun(1, func() { openAIBody(call, ThinkingByNone, true) }), 20_000.0)
+	require.Less(t, testing.AllocsPerRun(1, func() { openAIBody(call, ThinkingByNone, "") }), 20_000.0)
 }
 
 // Whatever a caller sends, the body is JSON, asks for the right model once, and has nothing that is held back.
@@ -141,7 +141,7 @@ func FuzzOpenAIBody(f *testing.F) {
 		if !json.Valid(raw) || !isObject(raw) {
 			return
 		}
-		body := openAIBody(nativeCallOf(string(raw)), ThinkingByEnable, true)
+		body := openAIBody(nativeCallOf(string(raw)), ThinkingByEnable, "")
 		var got map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal(body, &got), "%s", body)
 		require.Equal(t, `"m"`, string(got["model"]))

@@ -37,7 +37,7 @@ func (p *openAI) Stream(ctx context.Context, call Call) (Stream, error) {
 	if call.Options.NoStream {
 		header.Set("Accept", "application/json")
 	}
-	body := openAIBody(call, p.way, takesStreamOptions(baseURL(call, p.base)))
+	body := openAIBody(call, p.way, baseURL(call, p.base))
 	resp, err := p.client.post(ctx, p.url(call), body, header, call.Connect)
 	if err != nil {
 		return nil, err
@@ -56,8 +56,7 @@ func (p *openAI) url(call Call) string {
 
 // takesStreamOptions is false for Mistral, which answers 422 to them, and sends usage unasked.
 func takesStreamOptions(base string) bool {
-	u, err := url.Parse(base)
-	return err != nil || u.Hostname() != "api.mistral.ai"
+	return hostOf(base) != "api.mistral.ai"
 }
 
 func baseURL(call Call, own string) string {
