@@ -1,9 +1,11 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,6 +55,92 @@ func TestAChunkCostsNoAllocation(t *testing.T) {
 	}
 }
 
+// endless is a provider whose one answer never ends.
+type endless struct {
+	first, again string
+	at           int
+}
+
+func (e *endless) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: e, Request: r}, nil
+}
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	if e.first != "" {
+		n = copy(p, e.first)
+		e.first = e.first[n:]
+		return n, nil
+	}
+	n = copy(p, e.again[e.at:])
+	e.at = (e.at + n) % len(e.again)
+	return n, nil
+}
+
+func (e *endless) Close() error { return nil }
+
+// committed is a chunk's whole way behind the commit: read from the provider, through routing, to the caller.
+func committed(tb testing.TB, delta string) (func() error, func()) {
+	e := &endless{
+		first: "data: " + chunkJSON(`{"role":"assistant","content":"a"}`, "") + "\n\n",
+		again: "data: " + chunkJSON(delta, "") + "\n\n",
+	}
+	req := &routing.Request{
+		Request: &providers.Request{Raw: []byte(`{"messages":[]}`)}, RouteID: "r", Received: time.Now(),
+	}
+	answer := through(tb, "http://provider.test", e).Answer(context.Background(), req)
+	require.Nil(tb, answer.Failure)
+	x := &exchange{w: &writer{ResponseWriter: discard{http.Header{}}}, draft: &draft{}, answer: answer}
+	out := openSink(x.w, func() { tb.Error("the caller is gone") })
+	x.tally.text = make([]byte, 0, 2*maxText)
+	step := func() error {
+		chunk, err := x.next(out)
+		if err != nil {
+			return err
+		}
+		x.tally.add(chunk)
+		return x.pass(out, chunk, false)
+	}
+	return step, func() {
+		out.close()
+		answer.Close()
+	}
+}
+
+// TestACommittedChunkCostsNoAllocation is the same gate for the whole way.
+func TestACommittedChunkCostsNoAllocation(t *testing.T) {
+	for name, delta := range rightChunks {
+		t.Run(name, func(t *testing.T) {
+			step, end := committed(t, delta)
+			defer end()
+			for range 100 { // buffers grow
+				require.NoError(t, step())
+			}
+			require.Zero(t, testing.AllocsPerRun(1000, func() {
+				if err := step(); err != nil {
+					t.Error(err)
+				}
+			}))
+		})
+	}
+}
+
+// BenchmarkCommitted is what a chunk of OpenAI's costs from the provider's bytes to the caller's.
+func BenchmarkCommitted(b *testing.B) {
+	for name, delta := range rightChunks {
+		b.Run(name, func(b *testing.B) {
+			step, end := committed(b, delta)
+			defer end()
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := step(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkChunk is what a chunk costs here: read for the tally, framed, written.
 func BenchmarkChunk(b *testing.B) {
 	for name, delta := range rightChunks {
 		b.Run(name, func(b *testing.B) {

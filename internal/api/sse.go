@@ -21,6 +21,7 @@ type sink struct {
 	mu       sync.Mutex
 	pulse    *time.Timer
 	buf      []byte
+	pending  bool // something was written and not flushed
 	err      error
 	closed   bool
 	deadline time.Time
@@ -41,17 +42,32 @@ func openSink(w *writer, gone context.CancelFunc) *sink {
 	return s
 }
 
-// send writes one event and flushes it.
-func (s *sink) send(data []byte) error {
+// put writes one event; it may stay in the server's buffer until the next flush.
+func (s *sink) put(data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.buf = frame(s.buf[:0], data)
 	return s.write(s.buf)
 }
 
-// sendSpliced is send for a chunk that carries the metadata.
-func (s *sink) sendSpliced(chunk []byte, meta *metadata, ours bool) error {
-	return s.send(splice(nil, chunk, meta, ours))
+// putSpliced is put for a chunk that carries the metadata.
+func (s *sink) putSpliced(chunk []byte, meta *metadata, ours bool) error {
+	return s.put(splice(nil, chunk, meta, ours))
+}
+
+// send writes one event, and all before it are on their way.
+func (s *sink) send(data []byte) error {
+	if err := s.put(data); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// flush sends off what was put.
+func (s *sink) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.push()
 }
 
 // write needs mu.
@@ -64,24 +80,42 @@ func (s *sink) write(b []byte) error {
 		s.deadline = now.Add(stalled)
 		_ = s.control.SetWriteDeadline(s.deadline) // not every server has one
 	}
+	s.pending = true
 	_, err := s.w.Write(b)
-	if err == nil {
-		err = s.control.Flush()
+	s.pulse.Reset(heartbeat)
+	return s.failed(err)
+}
+
+// push needs mu.
+func (s *sink) push() error {
+	if s.err != nil || s.closed || !s.pending {
+		return s.err
 	}
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+	s.pending = false
+	err := s.control.Flush()
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return s.failed(err)
+}
+
+// failed notes that the caller can't be written to any more. It needs mu.
+func (s *sink) failed(err error) error {
+	if err != nil {
 		s.err = err
 		s.gone()
-		return err
 	}
-	s.pulse.Reset(heartbeat)
-	return nil
+	return err
 }
 
 func (s *sink) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		_ = s.write([]byte(": still here\n\n")) // noted in err
+	if s.closed {
+		return
+	}
+	if s.write([]byte(": still here\n\n")) == nil {
+		_ = s.push() // noted in err
 	}
 }
 

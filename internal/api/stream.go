@@ -34,13 +34,13 @@ func (x *exchange) stream() {
 // errBroken ends a stream that can't be complete any more.
 var errBroken = errors.New("stream broke off")
 
-// forward sends all chunks. An error says that the answer isn't complete or the caller has left.
+// forward sends all chunks, none later than the next wait. An error says that the answer isn't complete or the caller
+// has left.
 func (x *exchange) forward(out *sink, head *identity) error {
 	for first := true; x.tally.finish == ""; {
-		chunk, err := x.answer.Next()
+		chunk, err := x.next(out)
 		if err != nil {
-			x.broke(err)
-			return errBroken
+			return err
 		}
 		x.tally.add(chunk)
 		if chunk.Data == nil {
@@ -54,8 +54,26 @@ func (x *exchange) forward(out *sink, head *identity) error {
 		}
 		first = false
 	}
+	if err := out.flush(); err != nil {
+		return err
+	}
 	x.drain()
 	return nil
+}
+
+// next takes a chunk. What was put is sent off before a wait: in a burst one flush does for many chunks.
+func (x *exchange) next(out *sink) (providers.Chunk, error) {
+	if !x.answer.Buffered() {
+		if err := out.flush(); err != nil {
+			return providers.Chunk{}, err
+		}
+	}
+	chunk, err := x.answer.Next()
+	if err != nil {
+		x.broke(err)
+		return chunk, errBroken
+	}
+	return chunk, nil
 }
 
 // drain takes what comes after the finish reason: it can only be usage, and only a bounded time.
@@ -74,13 +92,13 @@ func (x *exchange) drain() {
 	}
 }
 
-// pass sends one chunk: with the metadata if it is the first or the last with choices, else as it came.
+// pass puts one chunk: with the metadata if it is the first or the last with choices, else as it came.
 func (x *exchange) pass(out *sink, chunk providers.Chunk, first bool) error {
 	last := chunk.Finish != "" && !x.draft.usage
 	if !first && !last {
-		return out.send(without(chunk.Data, x.tally.ours))
+		return out.put(without(chunk.Data, x.tally.ours))
 	}
-	return out.sendSpliced(chunk.Data, describeTrace(&x.answer.Trace), x.tally.ours)
+	return out.putSpliced(chunk.Data, describeTrace(&x.answer.Trace), x.tally.ours)
 }
 
 // identity is what all chunks of a stream have in common.

@@ -29,7 +29,7 @@ type anthropicBlock struct {
 
 func newAnthropicStream(body io.ReadCloser, model string, c *client) Stream {
 	r := &anthropicReader{docs: newDocuments(body), blocks: map[int]*anthropicBlock{}, counts: noCounts()}
-	return &nativeStream{body: body, client: c, read: r.next, maker: newChunkMaker(model)}
+	return &nativeStream{body: body, client: c, read: r.next, ahead: ahead{more: r.docs.buffered}, maker: newChunkMaker(model)}
 }
 
 func (r *anthropicReader) next() (nativeStep, error) {

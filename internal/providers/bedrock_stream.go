@@ -31,7 +31,7 @@ type bedrockBlock struct {
 func newBedrockStream(body io.ReadCloser, model string, c *client) Stream {
 	signed := modelVersion(model, "claude") > 0 || strings.HasPrefix(model, "arn:")
 	r := &bedrockReader{body: newSSE(body), signed: signed, blocks: map[int]*bedrockBlock{}}
-	return &nativeStream{body: body, client: c, read: r.next, maker: newChunkMaker(model)}
+	return &nativeStream{body: body, client: c, read: r.next, ahead: ahead{more: r.buffered}, maker: newChunkMaker(model)}
 }
 
 func (r *bedrockReader) next() (nativeStep, error) {
@@ -65,6 +65,8 @@ func (r *bedrockReader) next() (nativeStep, error) {
 	r.spoke = r.spoke || st.signal() != SignalNone
 	return st, err
 }
+
+func (r *bedrockReader) buffered() bool { return r.frames != nil && r.frames.buffered() }
 
 // event reads one event. Those of unknown names say nothing.
 func (r *bedrockReader) event(st *nativeStep, name string, data []byte) error {

@@ -18,7 +18,7 @@ func newDashScopeStream(body io.ReadCloser, call Call, c *client) Stream {
 	if call.Options.Cumulative && !call.Options.NoStream {
 		r.grown = &grown{arguments: map[int]string{}}
 	}
-	return &nativeStream{body: body, client: c, read: r.next, maker: newChunkMaker(call.Model)}
+	return &nativeStream{body: body, client: c, read: r.next, ahead: ahead{more: r.docs.buffered}, maker: newChunkMaker(call.Model)}
 }
 
 // next reads one document. That a body of one document is whole is as good as a finish reason.

@@ -23,7 +23,7 @@ type geminiReader struct {
 
 func newGeminiStream(body io.ReadCloser, model string, c *client) Stream {
 	r := &geminiReader{docs: newDocuments(body)}
-	r.stream = &nativeStream{body: body, client: c, read: r.next, maker: newChunkMaker(model)}
+	r.stream = &nativeStream{body: body, client: c, read: r.next, ahead: ahead{more: r.docs.buffered}, maker: newChunkMaker(model)}
 	return r.stream
 }
 

@@ -30,6 +30,7 @@ type nativeStream struct {
 	client *client
 	read   func() (nativeStep, error) // io.EOF at the end of the body, or any *Error
 	maker  *chunkMaker
+	ahead
 	progress
 	called bool   // a tool
 	usage  *usage // not told yet
@@ -46,10 +47,13 @@ func (s *nativeStream) Next() (Chunk, error) {
 		if err != nil {
 			s.ended = s.client.scrub(err)
 		}
-		if err != nil || s.finish != "" || st.empty() && s.maker.begun {
-			continue
+		switch {
+		case err != nil:
+		case s.finish == "" && !(st.empty() && s.maker.begun):
+			return s.chunk(st)
+		case s.spent():
+			return Chunk{}, nil
 		}
-		return s.chunk(st)
 	}
 	if s.finish != "" && s.usage != nil {
 		c := s.maker.usageChunk(*s.usage)

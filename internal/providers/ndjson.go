@@ -21,7 +21,7 @@ func newNDJSON(r io.Reader) *ndjsonReader { return &ndjsonReader{r: bufio.NewRea
 func (n *ndjsonReader) next() ([]byte, error) {
 	for {
 		line, err := n.line()
-		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
+		line = trimLine(line)
 		switch {
 		case len(line) > 0 && (err == nil || valid(line)):
 			return line, nil
@@ -31,6 +31,11 @@ func (n *ndjsonReader) next() ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// trimLine takes off what says nothing: space at both ends, a byte order mark.
+func trimLine(line []byte) []byte {
+	return bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 }
 
 // line reads to the next LF. With an error it gives what was read before it.

@@ -189,7 +189,7 @@ func ollamaMessages(r *Request) []ollamaMessage {
 
 func newOllamaStream(body io.ReadCloser, model string, c *client) Stream {
 	r := &ollamaReader{lines: newNDJSON(body)}
-	return &nativeStream{body: body, client: c, read: r.next, maker: newChunkMaker(model)}
+	return &nativeStream{body: body, client: c, read: r.next, ahead: ahead{more: r.lines.buffered}, maker: newChunkMaker(model)}
 }
 
 // ollamaReader reads Ollama's answer, line by line: of /api/chat, or of /api/generate, which servers that imitate

@@ -72,6 +72,7 @@ type openAIStream struct {
 	client *client
 	sse    *sseReader
 	mend   mender
+	ahead
 
 	begun bool  // the first byte was looked at
 	whole bool  // the body was one JSON answer, and is read
@@ -81,7 +82,8 @@ type openAIStream struct {
 }
 
 func newOpenAIStream(body io.ReadCloser, model string, c *client) *openAIStream {
-	return &openAIStream{body: body, client: c, sse: newSSE(body), mend: mender{asked: model}}
+	sse := newSSE(body)
+	return &openAIStream{body: body, client: c, sse: sse, mend: mender{asked: model}, ahead: ahead{more: sse.buffered}}
 }
 
 // afterFinish is how long a provider may take, after its finish reason, to send usage and the end.
@@ -94,7 +96,7 @@ func (s *openAIStream) Next() (Chunk, error) {
 		if err != nil {
 			s.end(err)
 		}
-		if c.Data != nil || c.Usage != nil {
+		if c.Data != nil || c.Usage != nil || s.done == nil && s.spent() {
 			return c, nil
 		}
 	}

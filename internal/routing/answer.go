@@ -123,6 +123,13 @@ func NewAnswer(trace Trace, src interface {
 // that broke after its commit; Trace.Attempts says so too. Chunks are valid until the next call.
 func (a *Answer) Next() (providers.Chunk, error) { return a.source.Next() }
 
+// Buffered says that Next will not wait: what it gives is in memory, if only an end or an empty chunk. False is no
+// promise of the opposite.
+func (a *Answer) Buffered() bool {
+	source, ok := a.source.(providers.Buffering)
+	return ok && source.Buffered()
+}
+
 // Close ends the attempt, if one still runs, and reports it. It may be called more than once.
 func (a *Answer) Close() {
 	if !a.done {

@@ -99,4 +99,7 @@ func (s *stored) Next() (providers.Chunk, error) {
 	return chunk, nil
 }
 
+// Buffered is true: nothing of it has to be waited for.
+func (s *stored) Buffered() bool { return true }
+
 func (s *stored) Close() { s.chunks = nil }

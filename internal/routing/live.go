@@ -42,6 +42,15 @@ func (l *live) Next() (providers.Chunk, error) {
 	return providers.Chunk{}, l.finish(blame(l.ctx, err))
 }
 
+// Buffered says that Next will not wait for the provider.
+func (l *live) Buffered() bool {
+	if len(l.held) > 0 {
+		return true
+	}
+	stream, ok := l.stream.(providers.Buffering)
+	return ok && l.end == nil && stream.Buffered()
+}
+
 // note keeps the trace true: from the finish reason on, the attempt's duration is final.
 func (l *live) note(c providers.Chunk) {
 	if c.Finish != "" && !l.entry.Ended {
