@@ -483,17 +483,3 @@ func FuzzFrames(f *testing.F) {
 		require.Equal(t, io.EOF, err)
 	})
 }
-
-func BenchmarkBedrockChunk(b *testing.B) {
-	one := bedrockFrames(`contentBlockDelta {"contentBlockIndex":0,"delta":{"text":" word"},"p":"abcdefghijkl"}`)
-	s := bedrockStreamOf(strings.NewReader(strings.Repeat(one, b.N+2)), "m")
-	_, err := s.Next()
-	require.NoError(b, err)
-	b.ReportAllocs()
-	b.ResetTimer()
-	for range b.N {
-		if _, err := s.Next(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -49,7 +49,7 @@ func (s *nativeStream) Next() (Chunk, error) {
 		}
 		switch {
 		case err != nil:
-		case s.finish == "" && !(st.empty() && s.maker.begun):
+		case s.finish == "" && (!st.empty() || !s.maker.begun):
 			return s.chunk(st)
 		case s.spent():
 			return Chunk{}, nil

@@ -164,24 +164,3 @@ func TestNativeRecordingsCutAtTheWire(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkNativeChunk is what one chunk of text costs.
-func BenchmarkNativeChunk(b *testing.B) {
-	for d, event := range map[providertest.Dialect]string{
-		providertest.DashScope: "id:2\nevent:result\n:HTTP_STATUS/200\ndata:{\"output\":{\"choices\":[{\"message\":{\"content\":\" some\",\"role\":\"assistant\"},\"finish_reason\":\"null\"}]},\"usage\":{\"total_tokens\":28,\"input_tokens\":16,\"output_tokens\":12},\"request_id\":\"d4cc\"}\n\n",
-		providertest.Ollama:    `{"model":"gemma3:1b","created_at":"2025-05-19T09:26:59.678947Z","message":{"role":"assistant","content":" some"},"done":false}` + "\n",
-		providertest.Anthropic: events(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" some"}      }`),
-		providertest.Gemini:    geminiEvents(`{"candidates": [{"content": {"parts": [{"text": " some"}],"role": "model"},"index": 0}],"usageMetadata": {"promptTokenCount": 148,"candidatesTokenCount": 1,"totalTokenCount": 149},"modelVersion": "gemini-2.5-pro","responseId": "2wCz"}`),
-	} {
-		b.Run(string(d), func(b *testing.B) {
-			s := nativeStreamOf(d, &endless{text: []byte(event)}, Options{})
-			b.SetBytes(int64(len(event)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Next(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
