@@ -205,25 +205,28 @@ func TestCallerLeavesDuringBackoff(t *testing.T) {
 	})
 }
 
+// In a bubble, for copying takes a machine under load longer than a model may.
 func TestHeldBytesAreBounded(t *testing.T) {
-	big := step{text: strings.Repeat("x", 100<<10)}
-	l := newLab(t, scripted([]step{big, big, big, say("late"), stop, end}), scripted(answer))
-	require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask().outcomes())
-	require.Equal(t, []string{"a:ok"}, l.ask(whole).outcomes(), "JSON may hold more")
+	synctest.Test(t, func(t *testing.T) {
+		big := step{text: strings.Repeat("x", 100<<10)}
+		l := newLab(t, scripted([]step{big, big, big, say("late"), stop, end}), scripted(answer))
+		require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask().outcomes())
+		require.Equal(t, []string{"a:ok"}, l.ask(whole).outcomes(), "JSON may hold more")
 
-	large := []step{{text: strings.Repeat("x", 300<<10), signal: providers.SignalContent}, stop, end}
-	require.Equal(t, []string{"a:ok"}, newLab(t, scripted(large)).ask().outcomes(), "the first token itself may be large")
+		large := []step{{text: strings.Repeat("x", 300<<10), signal: providers.SignalContent}, stop, end}
+		require.Equal(t, []string{"a:ok"}, newLab(t, scripted(large)).ask().outcomes(), "the first token itself may be large")
 
-	chunks := func(n int, text string) []step {
-		return append(slices.Repeat([]step{{text: text}}, n), say("last"), stop, end)
-	}
-	l = newLab(t, scripted(chunks(17, strings.Repeat("x", 1<<20))), scripted(answer))
-	require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask(whole).outcomes(), "16 MiB of answer")
+		chunks := func(n int, text string) []step {
+			return append(slices.Repeat([]step{{text: text}}, n), say("last"), stop, end)
+		}
+		l = newLab(t, scripted(chunks(17, strings.Repeat("x", 1<<20))), scripted(answer))
+		require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask(whole).outcomes(), "16 MiB of answer")
 
-	token := `{"id":"` + strings.Repeat("i", 300) + `","choices":[{"index":0,"delta":{"content":"a"}}]}`
-	require.Equal(t, []string{"a:ok"}, newLab(t, scripted(chunks(100_000, token))).ask(whole).outcomes(), "what is around the tokens doesn't count")
-	l = newLab(t, scripted(chunks(65, `{"pad":"`+strings.Repeat("x", 1<<20)+`","choices":[{"index":0,"delta":{}}]}`)), scripted(answer))
-	require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask(whole).outcomes(), "but it isn't unbounded")
+		token := `{"id":"` + strings.Repeat("i", 300) + `","choices":[{"index":0,"delta":{"content":"a"}}]}`
+		require.Equal(t, []string{"a:ok"}, newLab(t, scripted(chunks(100_000, token))).ask(whole).outcomes(), "what is around the tokens doesn't count")
+		l = newLab(t, scripted(chunks(65, `{"pad":"`+strings.Repeat("x", 1<<20)+`","choices":[{"index":0,"delta":{}}]}`)), scripted(answer))
+		require.Equal(t, []string{"a:malformed", "b:ok"}, l.ask(whole).outcomes(), "but it isn't unbounded")
+	})
 }
 
 func TestRetries(t *testing.T) {
