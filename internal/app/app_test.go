@@ -79,7 +79,7 @@ func TestSecretsStayIn(t *testing.T) {
 func TestDeadlineHint(t *testing.T) {
 	slow := []providertest.Behaviour{providertest.Ends(providertest.EndHangHeaders)}
 	l := open(t, "", slow, slow, slow, slow)
-	got := l.ask(false, "q", "Holdfast-Deadline-Ms", "1000")
+	got := l.ask(false, "q", "Holdfast-Deadline-Ms", "2000")
 	require.Equal(t, "fallback", got.meta.Tier)
 	require.Equal(t, []string{"a:timeout", "b:deadline"}, got.outcomes())
 }

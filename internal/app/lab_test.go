@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // clock is every clock of a candidate in these tests.
-const clock = 400 * time.Millisecond
+const clock = time.Second
 
 // lab is a whole Holdfast on loopback before scripted upstreams a, b, … in the order of priority.
 type lab struct {

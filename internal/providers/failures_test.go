@@ -278,7 +278,7 @@ func wordings() map[string]map[string]wording {
 			"too long":               {body: dash("InvalidParameter", "Range of input length should be [1, 30720], $KEY")},
 			"limit":                  {body: dash("Throttling.RateQuota", "Requests rate limit exceeded, $KEY.")},
 			"limit with Retry-After": {body: dash("Throttling.AllocationQuota", "Allocated quota exceeded for $KEY.")},
-			"fault":                  {body: dash("InternalError", "An internal error has occured, $KEY.")},
+			"fault":                  {body: dash("InternalError", "An internal error has occurred, $KEY.")},
 			"overload":               {body: dash("ModelUnavailable", "Model $KEY is unavailable, please try again later.")},
 		},
 		"ollama": {
