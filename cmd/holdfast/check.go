@@ -42,6 +42,7 @@ func (p picture) draw(warnings []config.Warning) {
 	fmt.Fprintf(p.out, "%s is right (version %s).\n\n", p.c.Source, p.c.Version)
 	p.candidates()
 	p.chains()
+	p.rules()
 	p.rest()
 	if len(warnings) > 0 {
 		fmt.Fprintf(p.out, "\nWarnings\n")
@@ -141,6 +142,38 @@ func trigger(e config.Entry) string {
 	text := "on " + strings.Join(on, " or ")
 	if e.MaxRetries != nil {
 		text += fmt.Sprintf(", retries: %d", *e.MaxRetries)
+	}
+	return text
+}
+
+// rules shows who is asked when, in the order in which they are asked.
+func (p picture) rules() {
+	if len(p.c.Rules) == 0 {
+		return
+	}
+	fmt.Fprintf(p.out, "\nRules, of which the first that matches chooses\n")
+	for i, r := range p.c.Rules {
+		fmt.Fprintf(p.out, "  %d. %s: when %s\n", i+1, r.Name, strings.Join(strings.Fields(r.When), " "))
+		fmt.Fprintf(p.out, "     use %s\n", choice(r))
+	}
+}
+
+// choice says whom a rule asks.
+func choice(r config.Rule) string {
+	text := strings.Join(r.Use, ", ")
+	switch {
+	case r.UseChain != "":
+		text = "the chain " + r.UseChain
+	case !r.Only:
+		text += ", then the default order"
+	default:
+		text += ", nobody else"
+	}
+	if r.Force {
+		text += "; even where the request names a model"
+	}
+	if len(r.Message) > 0 {
+		text += "; with a message of its own"
 	}
 	return text
 }

@@ -70,6 +70,7 @@ func (d *draft) conclude() {
 			t.Mode = providers.ThinkingOff
 		}
 	}
+	r.Task = r.Tags["task"]
 	r.Structured = r.Needs.JSON || d.forced
 	r.Tokens = d.tokens.tokens()
 	r.Language = language(lastUser(r.Messages))
@@ -129,6 +130,9 @@ func (d *draft) headers(h http.Header) error {
 		case "no-store":
 			d.req.NoStore = true
 		}
+	}
+	if d.req.Task == "" {
+		d.req.Task = h.Get("Holdfast-Task")
 	}
 	hint := h.Get("Holdfast-Deadline-Ms")
 	if hint == "" {

@@ -264,6 +264,27 @@ func TestRequestHeaders(t *testing.T) {
 	}
 }
 
+func TestWhatRulesSee(t *testing.T) {
+	image := `{"type":"image_url","image_url":{"url":"https://x/y"}}`
+	body := `{"messages":[{"role":"user","content":[` + image + `,` + image + `]},{"role":"user","content":"q"}],` +
+		`"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}],` +
+		`"functions":[{"name":"h"}],"metadata":{"task":"classify","team":"se\u0061rch","gone":null}}`
+	d, err := decode([]byte(body))
+	require.NoError(t, err)
+	require.NoError(t, d.headers(http.Header{"Holdfast-Task": {"extract"}}))
+	require.Equal(t, "classify", d.req.Task, "metadata goes before the header")
+	require.Equal(t, map[string]string{"task": "classify", "team": "search"}, d.req.Tags)
+	require.Equal(t, 3, d.req.Tools)
+	require.Equal(t, 2, d.req.Images)
+
+	d, err = decode([]byte(ask("")))
+	require.NoError(t, err)
+	require.NoError(t, d.headers(http.Header{"Holdfast-Task": {"extract"}}))
+	require.Equal(t, "extract", d.req.Task)
+	require.Nil(t, d.req.Tags)
+	require.Zero(t, d.req.Tools)
+}
+
 func TestContentTypeDoesNotMatter(t *testing.T) {
 	decoded(t, ask(""), "Content-Type", "application/x-www-form-urlencoded")
 }

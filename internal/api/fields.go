@@ -2,6 +2,7 @@ package api
 
 import (
 	"math"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -91,7 +92,16 @@ func (d *draft) stop(v gjson.Result) error {
 }
 
 func (d *draft) metadata(v gjson.Result) error {
-	return walk(v, func(_ string, v gjson.Result) error { return isText(v) })
+	return walk(v, func(name string, v gjson.Result) error {
+		if err := isText(v); err != nil {
+			return err
+		}
+		if d.req.Tags == nil {
+			d.req.Tags = map[string]string{}
+		}
+		d.req.Tags[strings.Clone(name)] = strings.Clone(v.Str)
+		return nil
+	})
 }
 
 func (d *draft) effort(v gjson.Result) error { return text(v, &d.req.Thinking.Effort) }
@@ -112,6 +122,7 @@ func (d *draft) tools(v gjson.Result) error {
 	countText(&d.tokens, v.Raw)
 	return each(v, func(tool gjson.Result) error {
 		d.req.Needs.Tools = true
+		d.req.Tools++
 		return checkTool(tool)
 	})
 }
@@ -159,6 +170,7 @@ func (d *draft) functions(v gjson.Result) error {
 	countText(&d.tokens, v.Raw)
 	return each(v, func(f gjson.Result) error {
 		d.req.Needs.Tools = true
+		d.req.Tools++
 		return named(f)
 	})
 }

@@ -122,7 +122,10 @@ func (d *draft) part(v gjson.Result) (providers.Part, error) {
 		return p, missing("image_url", `a part of type "image_url" needs {"url": …}.`)
 	}
 	p.Raw = d.bytes(v)
-	d.req.Needs.Vision = d.req.Needs.Vision || hasImage
+	if hasImage {
+		d.req.Needs.Vision = true
+		d.req.Images++
+	}
 	return p, nil
 }
 

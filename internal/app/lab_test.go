@@ -122,9 +122,9 @@ type reply struct {
 	failed bool // an error event, an error body or a body that broke off
 	hung   bool // the caller's own limit ended it
 	meta   struct {
-		Tier, Candidate string
-		Attempts        []struct{ Candidate, Outcome, Skipped string }
-		Cache           struct{ Rule string }
+		Tier, Candidate, Chain, Rule string
+		Attempts                     []struct{ Candidate, Outcome, Skipped string }
+		Cache                        struct{ Rule string }
 	}
 }
 

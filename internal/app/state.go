@@ -150,6 +150,12 @@ func routingSettings(c *config.Config, clients map[string]providers.Provider) ro
 		}
 		s.Chains = append(s.Chains, r)
 	}
+	for _, rule := range c.Rules {
+		s.Rules = append(s.Rules, routing.Rule{
+			Name: rule.Name, Match: func(f *routing.Facts) bool { return rule.Matches((*config.Facts)(f)) },
+			Use: rule.Use, Chain: rule.UseChain, Only: rule.Only, Force: rule.Force, Messages: rule.Message,
+		})
+	}
 	return s
 }
 

@@ -147,11 +147,20 @@ func broken() []struct{ name, text, want string } {
 		{"parameter without path", one + "providers: {openai: {api_key: \"ssm:key\"}}\n", `f.yaml:2: providers.openai.api_key wants ssm:/ and the path of a parameter`},
 		{"parameter where none can be", one + "cache: {corpus: \"ssm:/a\"}\n", `f.yaml:2: cache.corpus can't be an ssm: reference (those are for providers and auth.keys)`},
 
+		// rules
+		{"condition missing", one + "rules: [{name: r, use: [a]}]\n", "f.yaml:2: rules[0] has no when"},
+		{"rule to nowhere", one + "rules:\n  - name: r\n    when: 'tokens > 1'\n    use: [ghost]\n", `f.yaml:5: rules[0].use[0]: there is no candidate "ghost"`},
+		{"rule to no chain", one + "rules: [{name: r, when: stream, use: {chain: ghost}}]\n", `f.yaml:2: rules[0].use.chain: there is no chain "ghost"`},
+		{"rule to text", one + "rules: [{name: r, when: stream, use: a}]\n", `f.yaml:2: rules[0].use wants a list of candidates or {chain: name}, not text`},
+		{"rule twice", one + "rules:\n  - {name: r, when: stream, use: [a]}\n  - {name: r, when: stream, use: [a]}\n", `f.yaml:4: rules[1].name: "r" is given twice (first on line 3)`},
+		{"condition cut off", one + "rules:\n  - name: r\n    when: 'tokens >'\n    use: [a]\n", `f.yaml:4: rules[0].when: column 9: got end of file, want primary expression`},
+		{"condition of a number", one + "rules: [{name: r, when: tokens + 1, use: [a]}]\n", `f.yaml:2: rules[0].when: gives a number, and has to give true or false`},
+		{"condition with an unknown name", one + "rules: [{name: r, when: nonsense > 3, use: [a]}]\n", `f.yaml:2: rules[0].when: column 1: there is no "nonsense": conditions see ` + factNames},
+		{"condition of two types", one + "rules: [{name: r, when: 'tokens == \"many\"', use: [a]}]\n", `f.yaml:2: rules[0].when: column 1: == is not for a number and a text`},
+		{"condition with a secret", one + "rules: [{name: r, when: '${SECRET} > 1', use: [a]}]\n", `f.yaml:2: rules[0].when: is no condition`},
+		{"only a chain", one + "chains: [{primary: a}]\nrules: [{name: r, when: stream, use: {chain: a}, only: true}]\n", `f.yaml:3: rules[0].only: nothing follows a chain anyway`},
+
 		// shapes of what comes later
-		{"condition missing", one + "rules: [{name: r, use: [a]}]\n", "f.yaml:2: rules[0] has no when\n" + `f.yaml:2: rules[0]: rules (here "r", when "") are not supported yet by this version`},
-		{"rule to nowhere", one + "rules:\n  - name: r\n    when: 'tokens > 1'\n    use: [ghost]\n", `f.yaml:3: rules[0]: rules (here "r", when "tokens > 1") are not supported yet by this version` + "\n" + `f.yaml:5: rules[0].use[0]: there is no candidate "ghost"`},
-		{"rule to no chain", one + "rules: [{name: r, when: stream, use: {chain: ghost}}]\n", `f.yaml:2: rules[0].use.chain: there is no chain "ghost"` + "\n" + `f.yaml:2: rules[0]: rules (here "r", when "stream") are not supported yet by this version`},
-		{"rule to text", one + "rules: [{name: r, when: stream, use: a}]\n", `f.yaml:2: rules[0].use wants a list of candidates or {chain: name}, not text` + "\n" + `f.yaml:2: rules[0]: rules (here "r", when "stream") are not supported yet by this version`},
 		{"cap", one + "caps:\n  - {tenant: x, usd_per_day: 5}\n", `f.yaml:3: caps[0]: caps are not supported yet by this version`},
 		{"cap without amount", one + "caps: [{tenant: x}]\n", "f.yaml:2: caps[0] has no usd_per_day\n" + `f.yaml:2: caps[0]: caps are not supported yet by this version`},
 		{"window", one + "breaker: {mode: window}\n", `f.yaml:2: breaker.mode: window is not supported yet by this version`},

@@ -159,12 +159,13 @@ type Entry struct {
 // Rule is a condition on the request that picks candidates.
 type Rule struct {
 	Name     string
-	When     string
-	Use      []string // candidate ids; nil where UseChain is set
-	UseChain string   // name of a chain
-	Only     bool     // the default order doesn't follow
-	Force    bool     // asked even where the request names a model
-	Message  map[string]string
+	When     string            // as it stands in the file
+	Matches  Condition         // When compiled, with what it refers to filled in
+	Use      []string          // candidate ids; nil where UseChain is set
+	UseChain string            // name of a chain
+	Only     bool              // the default order doesn't follow
+	Force    bool              // asked even where the request names a model
+	Message  map[string]string // this rule's fixed message by language; a language without one has fallback.messages
 }
 
 // Deny takes a candidate out of service.

@@ -155,6 +155,7 @@ func (d *decoder) judgeRules(c *Config) {
 	first := map[string]int{}
 	for i, r := range c.Rules {
 		path := at("rules", i)
+		c.Rules[i].When, c.Rules[i].Matches = d.condition(path+".when", r.When)
 		if j, twice := first[r.Name]; twice && r.Name != "" {
 			d.failAt(path+".name", "%q is given twice (first on line %d)", d.raw(path+".name"), d.nodes[at("rules", j)].Line)
 		} else {
@@ -166,7 +167,28 @@ func (d *decoder) judgeRules(c *Config) {
 		if r.UseChain != "" && !slices.ContainsFunc(c.Chains, func(x Chain) bool { return x.Name == r.UseChain }) {
 			d.failAt(path+".use.chain", "there is no chain %q", d.raw(path+".use.chain"))
 		}
+		if r.UseChain != "" && d.given(path+".only") {
+			d.failAt(path+".only", "nothing follows a chain anyway")
+		}
 	}
+}
+
+// condition compiles a rule's condition, and gives it as the file has it too. One that couldn't be read has been told
+// already.
+func (d *decoder) condition(path, when string) (written string, matches Condition) {
+	if when == "" {
+		return "", nil
+	}
+	written = d.nodes[path].Value
+	matches, err := compile(when)
+	switch {
+	case err == nil:
+	case written != when: // what a reference stands for isn't told
+		d.failAt(path, "is no condition")
+	default:
+		d.failAt(path, "%s", err)
+	}
+	return written, matches
 }
 
 func (d *decoder) judgeDeny(c *Config) {
@@ -233,10 +255,6 @@ func (d *decoder) judgeVersion(c *Config) {
 	}
 	if c.Cache.Shadow > 0 {
 		d.failAt("cache.shadow", "shadow lookups are %s", later)
-	}
-	for i := range c.Rules {
-		where := at("rules", i)
-		d.failAt(where, "rules (here %q, when %q) are %s", d.raw(where+".name"), d.raw(where+".when"), later)
 	}
 	for i := range c.Caps {
 		d.failAt(at("caps", i), "caps are %s", later)

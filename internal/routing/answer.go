@@ -54,7 +54,7 @@ type Trace struct {
 	Tier     Tier
 	RouteID  string
 	Config   string // version of the configuration
-	Chain    string // name of the chain, "default" for the priority list
+	Chain    string // name of the chain, "default" for the priority list; "" for a rule's candidates alone
 	Rule     string // name of the rule that chose, "" for none
 	Attempts []Attempt
 	// Candidate, Provider, Model: who answered; empty but for TierModel.

@@ -14,6 +14,7 @@ type link struct {
 // plan is the order in which a request's candidates are asked.
 type plan struct {
 	chain string // name for the trace
+	rule  *Rule  // that chose; nil for none
 	links []link
 }
 
@@ -23,19 +24,34 @@ const defaultChain = "default"
 // plan orders the candidates of a request (contract §5). draw gives numbers in [0,1) for the weights; apart from it
 // the order is a pure function of settings and request. false: the model is not one of the caller's.
 func (s *Settings) plan(req *Request, draw func() float64) (plan, bool) {
-	if req.Model != "" && req.Model != "auto" {
-		return s.named(req, draw)
+	var wish plan
+	named, known := req.Model != "" && req.Model != "auto", true
+	if named {
+		if wish, known = s.named(req, draw); !known {
+			return plan{}, false
+		}
 	}
+	if rule := s.rule(req, named); rule != nil {
+		return s.ruled(rule, req, draw), true
+	}
+	if named {
+		return wish, true
+	}
+	return s.unnamed(req, draw), true
+}
+
+// unnamed is the default order: a first choice, else the head of the priority list, and what follows it.
+func (s *Settings) unnamed(req *Request, draw func() float64) plan {
 	if first := s.firstChoice(req); first != nil {
-		return s.follow(first, req, draw), true
+		return s.follow(first, req, draw)
 	}
 	order := s.byPriority(req.Tenant, draw)
 	if len(order) > 0 {
 		if c := s.chainOf(order[0].ID); c != nil {
-			return s.expand(c, req.Tenant), true
+			return s.expand(c, req.Tenant)
 		}
 	}
-	return plan{defaultChain, order}, true
+	return plan{chain: defaultChain, links: order}
 }
 
 // named is the plan of a request that names a candidate or a chain.
@@ -77,7 +93,7 @@ func (s *Settings) follow(first *Candidate, req *Request, draw func() float64) p
 			links = append(links, l)
 		}
 	}
-	return plan{defaultChain, links}
+	return plan{chain: defaultChain, links: links}
 }
 
 // expand is a configured chain: its primary and its fallbacks, each candidate once.
@@ -91,7 +107,7 @@ func (s *Settings) expand(c *Chain, tenant string) plan {
 			links = append(links, link{next, entry})
 		}
 	}
-	return plan{c.Name, links}
+	return plan{chain: c.Name, links: links}
 }
 
 // byPriority is the default order: priority first, equal priorities in an order drawn by weight. A weight of 0

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -10,15 +11,21 @@ import (
 	"holdfast/internal/providers"
 )
 
+// last is what the last tiers have to go by.
+type last struct {
+	budget budget
+	rule   *Rule // that chose; nil for none
+}
+
 // lastTiers answers when no model did: from the cache, and when that misses with the fixed message.
-func (r *Router) lastTiers(ctx context.Context, req *Request, trace Trace, b budget) *Answer {
-	if hit := r.lookup(ctx, req, b); hit != nil {
+func (r *Router) lastTiers(ctx context.Context, req *Request, trace Trace, l last) *Answer {
+	if hit := r.lookup(ctx, req, l.budget); hit != nil {
 		trace.Tier, trace.Cache = TierCache, hit
 		return replay(req, trace, hit.Text)
 	}
 	trace.Tier = TierFallback
 	f := r.settings.Fallback
-	text := f.message(req.Language)
+	text := cmp.Or(l.rule.message(req.Language), f.message(req.Language))
 	if f.Status != 200 || req.Structured && !f.StructuredMessage {
 		return refuse(trace, &Failure{
 			Status: 503, Type: "server_error", Code: "no_model_available",

@@ -27,6 +27,10 @@ type Request struct {
 	Tokens   int           // estimate of the prompt
 	Language string        // "zh" or "en": of the last user message
 	Needs    Needs
+	Task     string            // metadata.task, or the header Holdfast-Task; "" for none
+	Tags     map[string]string // metadata; nil for none
+	Tools    int               // how many there are
+	Images   int
 	// Structured: response_format other than text, or a tool that must be called: prose would break his parser.
 	Structured bool
 	// Foreign: carries fields outside OpenAI's standard, with which a caller could provoke a provider's refusal.

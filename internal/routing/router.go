@@ -59,7 +59,7 @@ func (r *Router) Answer(ctx context.Context, req *Request) *Answer {
 			Message: fmt.Sprintf(unknownModel, shorten(req.Model)),
 		})
 	}
-	trace.Chain = plan.chain
+	trace.Chain, trace.Rule = plan.chain, plan.rule.name()
 	b := newBudget(ctx, req, r.settings.Budget)
 	w := &walk{r: r, ctx: ctx, req: req, budget: b, links: plan.links, trace: &trace}
 	a, c := w.run()
@@ -73,7 +73,7 @@ func (r *Router) Answer(ctx context.Context, req *Request) *Answer {
 	case w.unable != nil && !w.fault:
 		return refuse(trace, w.unable)
 	}
-	return r.lastTiers(ctx, req, trace, b)
+	return r.lastTiers(ctx, req, trace, last{b, plan.rule})
 }
 
 // committed is the answer of a model.

@@ -12,6 +12,7 @@ type Settings struct {
 	Version       string // hash of the configuration
 	Candidates    []Candidate
 	Chains        []Chain
+	Rules         []Rule // asked in this order, the first that matches chooses
 	DefaultModel  string // candidate id, "" for none
 	ThinkingModel string // candidate id, "" for none
 	Retries       Retries
@@ -62,6 +63,17 @@ type Entry struct {
 	OnTimeout  *bool
 	OnStatus   []int // nil: absent; empty: any failure that has a status
 	MaxRetries *int  // overrides retries.max and retries.last
+}
+
+// Rule chooses candidates for the requests that match. Exactly one of Use and Chain is set.
+type Rule struct {
+	Name     string
+	Match    func(*Facts) bool // quick, and without a side effect
+	Use      []string          // candidates, in this order; the default order follows
+	Chain    string            // name of a chain, which nothing follows
+	Only     bool              // the default order doesn't follow Use
+	Force    bool              // asked even where the request names a model
+	Messages map[string]string // this rule's fixed message by language; where it has none Fallback's holds
 }
 
 // Retries bound the attempts on one candidate: a retry is one more.

@@ -1,0 +1,46 @@
+package app
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"holdfast/internal/config"
+	"holdfast/internal/routing"
+)
+
+func TestRoutingRules(t *testing.T) {
+	var seen *config.Facts
+	c := &config.Config{Rules: []config.Rule{{
+		Name: "r", Use: []string{"a"}, Only: true, Force: true, Message: map[string]string{"en": "later"},
+		Matches: func(f *config.Facts) bool { seen = f; return f.Tokens > 1 },
+	}, {Name: "s", UseChain: "x"}}}
+	got := routingSettings(c, nil).Rules
+	facts := routing.Facts{Tokens: 2, Task: "classify"}
+	require.True(t, got[0].Match(&facts))
+	require.Equal(t, config.Facts{Tokens: 2, Task: "classify"}, *seen)
+	got[0].Match, got[1].Match = nil, nil // functions can't be compared
+	require.Equal(t, []routing.Rule{
+		{Name: "r", Use: []string{"a"}, Only: true, Force: true, Messages: map[string]string{"en": "later"}},
+		{Name: "s", Chain: "x"},
+	}, got)
+}
+
+// A rule of the file reaches the answer's metadata.
+func TestARuleChooses(t *testing.T) {
+	l := open(t, "rules: [{name: cheap, when: 'task == \"classify\" and not stream', use: [b]}]\n", healthy(), healthy())
+	for _, tt := range []struct {
+		stream          bool
+		task            string
+		candidate, rule string
+	}{
+		{false, "classify", "b", "cheap"},
+		{true, "classify", "a", ""},
+		{false, "write", "a", ""},
+	} {
+		got := l.ask(tt.stream, "What is a mill?", "Holdfast-Task", tt.task)
+		require.Equal(t, tt.candidate, got.meta.Candidate)
+		require.Equal(t, tt.rule, got.meta.Rule)
+		require.Equal(t, "default", got.meta.Chain)
+	}
+}
