@@ -16,6 +16,11 @@ func (d *decoder) advise(c *Config) {
 	d.adviseProviders(c)
 	d.adviseFirst(c, "chat.default_model", c.Chat.DefaultModel)
 	d.adviseFirst(c, "chat.deep_thinking_model", c.Chat.DeepThinkingModel)
+	for i, r := range c.Rules {
+		for k, id := range r.Use {
+			d.adviseFirst(c, at(at("rules", i)+".use", k), id)
+		}
+	}
 	d.adviseBudget(c)
 }
 

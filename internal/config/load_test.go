@@ -264,6 +264,7 @@ func TestWarnings(t *testing.T) {
 		},
 		{"default order longer than the budget", two, "f.yaml:1: the default order: its first-token clocks add up to 2m59s"},
 		{"default model denied", minimal + "chat: {default_model: a}\ndeny: [{candidate: a}]", "f.yaml:3: chat.default_model: a takes no calls"},
+		{"rule to a denied candidate", both + "rules: [{name: r, when: stream, use: [a, b]}]\ndeny: [{candidate: b}]", "f.yaml:2: rules[0].use[1]: b takes no calls"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, warnings, err := load(tt.text, "EMPTY=")

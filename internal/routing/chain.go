@@ -24,18 +24,15 @@ const defaultChain = "default"
 // plan orders the candidates of a request (contract §5). draw gives numbers in [0,1) for the weights; apart from it
 // the order is a pure function of settings and request. false: the model is not one of the caller's.
 func (s *Settings) plan(req *Request, draw func() float64) (plan, bool) {
-	var wish plan
-	named, known := req.Model != "" && req.Model != "auto", true
-	if named {
-		if wish, known = s.named(req, draw); !known {
-			return plan{}, false
+	if req.Model != "" && req.Model != "auto" {
+		p, known := s.named(req, draw)
+		if rule := s.rule(req, true); known && rule != nil {
+			return s.ruled(rule, req, draw), true
 		}
+		return p, known
 	}
-	if rule := s.rule(req, named); rule != nil {
+	if rule := s.rule(req, false); rule != nil {
 		return s.ruled(rule, req, draw), true
-	}
-	if named {
-		return wish, true
 	}
 	return s.unnamed(req, draw), true
 }
