@@ -11,11 +11,12 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"holdfast/internal/app"
 	"holdfast/internal/config"
 )
 
 func runCheck(ctx context.Context, args []string, env environment) int {
-	p, status, ok := arguments("check", args, env, "config")
+	p, status, ok := arguments("check", args, env, "config", "cases")
 	if !ok {
 		return status
 	}
@@ -28,6 +29,29 @@ func runCheck(ctx context.Context, args []string, env environment) int {
 	picture{&b, c}.draw(warnings)
 	for line := range strings.Lines(b.String()) {
 		fmt.Fprintln(env.stdout, strings.TrimRight(line, " \n")) // an empty last column leaves its padding
+	}
+	if p.cases != "" {
+		return runCases(c, p.cases, env)
+	}
+	return exitOK
+}
+
+// runCases tells which of a team's own rule tests hold.
+func runCases(c *config.Config, path string, env environment) int {
+	cases, err := config.LoadCases(path)
+	if err != nil {
+		fmt.Fprintln(env.stderr, err)
+		return exitRefused
+	}
+	wrong := app.Try(c, cases)
+	for i, one := range cases {
+		if why := wrong[i]; why != "" {
+			fmt.Fprintf(env.stderr, "%s:%d: %s: %s\n", path, one.Line, one.Name, why)
+		}
+	}
+	fmt.Fprintf(env.stdout, "\nCases      %d of %d hold\n", len(cases)-len(wrong), len(cases))
+	if len(wrong) > 0 {
+		return exitFailed
 	}
 	return exitOK
 }

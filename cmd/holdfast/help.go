@@ -22,11 +22,17 @@ provider's key it answers with scripted models, on this machine only. SIGTERM an
 Flags win over the environment:
 ` + placesHelp
 
-const checkHelp = `usage: holdfast check [--config PATH|URL]
+const checkHelp = `usage: holdfast check [--config PATH|URL] [--cases FILE]
 
 Reads a configuration (HOLDFAST_CONFIG, else the embedded one) as serve would, without starting anything. Shows the
 candidates in the order they are asked, the chains, and what is doubtful. A configuration that isn't right: exit
 status 2, and each reason with file and line.
+
+--cases names a file of rule tests: what a request is, and the rule and the first candidates it must get. One that
+doesn't hold: exit status 1.
+
+  cases:
+    - {name: long, request: {tokens: 40000, tenant: team-a}, want: {rule: long, candidates: [large-context]}}
 `
 
 const migrateHelp = `usage: holdfast migrate [--database-url URL] [--table NAME]

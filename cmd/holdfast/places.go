@@ -19,6 +19,7 @@ const defaultListen = "127.0.0.1:8080"
 // places are where things are: what the environment says, unless a flag of the same name says otherwise.
 type places struct {
 	config, listen string
+	cases          string // file of rule tests, for check
 	app            app.Places
 }
 
@@ -30,7 +31,10 @@ func arguments(name string, args []string, env environment, flags ...string) (p 
 	p.app.AWS = awschain.Load
 	for _, f := range flags {
 		into, variable, standard := p.named(f)
-		value, given := env.lookup(variable)
+		value, given := "", false
+		if variable != "" {
+			value, given = env.lookup(variable)
+		}
 		if !given || value == "" {
 			value = standard
 		}
@@ -57,6 +61,8 @@ func (p *places) named(name string) (into *string, variable, standard string) {
 	switch name {
 	case "config":
 		return &p.config, "HOLDFAST_CONFIG", ""
+	case "cases":
+		return &p.cases, "", ""
 	case "listen":
 		return &p.listen, "HOLDFAST_LISTEN", defaultListen
 	case "table":

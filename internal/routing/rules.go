@@ -1,6 +1,11 @@
 package routing
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"holdfast/internal/providers"
+)
 
 // Facts are what rules see of a request.
 type Facts struct {
@@ -98,4 +103,25 @@ func (r *Rule) message(language string) string {
 		return ""
 	}
 	return r.Messages[language]
+}
+
+// Choose says who would be asked for a request of which only the facts are known, and by which rule ("" for none).
+// Among equals by weight the first of the configuration stands first. false: the model is not one of the tenant's.
+func (s *Settings) Choose(f *Facts) (rule string, candidates []string, known bool) {
+	req := &Request{
+		Request: &providers.Request{Messages: make([]providers.Message, f.Messages)},
+		Tenant:  f.Tenant, Model: f.Model, Tokens: f.Tokens, Tools: f.Tools, Images: f.Images, Task: f.Task, Tags: f.Tags,
+		Received: time.Date(2000, 1, 1, f.Hour, 0, 0, 0, time.UTC),
+	}
+	if f.Thinking {
+		req.Thinking.Mode = providers.ThinkingOn
+	}
+	if !f.Stream {
+		req.Hold = HoldComplete
+	}
+	p, known := s.plan(req, func() float64 { return 0 })
+	for _, l := range p.links {
+		candidates = append(candidates, l.ID)
+	}
+	return p.rule.name(), candidates, known
 }
