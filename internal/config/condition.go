@@ -40,13 +40,13 @@ func compile(when string) (Condition, error) {
 	if len(when) > maxCondition {
 		return nil, fmt.Errorf("is longer than %d bytes", maxCondition)
 	}
-	text := strings.TrimSpace(when)
+	text := strings.TrimSpace(words(when))
 	if strings.Contains(text, "\n") {
 		text = "(" + text + "\n)" // within brackets a line may end anywhere
 	}
 	tree, err := (&syntax.FileOptions{}).ParseExpr("", text, 0)
 	if err != nil {
-		return nil, badSyntax(err, text)
+		return nil, badSyntax(err)
 	}
 	v, err := build(tree)
 	if err != nil {
@@ -58,17 +58,48 @@ func compile(when string) (Condition, error) {
 	return v.truth, nil
 }
 
-// badSyntax is what the parser says, without a file's name; with a hint for those who think in another language.
-func badSyntax(err error, text string) error {
+// words writes &&, || and ! as and, or and not, outside of texts: many who write conditions think in those.
+func words(text string) string {
+	var out strings.Builder
+	for i := 0; i < len(text); {
+		rest := text[i:]
+		n, word := 1, ""
+		switch {
+		case rest[0] == '"' || rest[0] == '\'':
+			n = quoted(rest)
+		case strings.HasPrefix(rest, "&&"):
+			n, word = 2, " and "
+		case strings.HasPrefix(rest, "||"):
+			n, word = 2, " or "
+		case rest[0] == '!' && !strings.HasPrefix(rest, "!="):
+			word = " not "
+		}
+		out.WriteString(cmp.Or(word, rest[:n]))
+		i += n
+	}
+	return out.String()
+}
+
+// quoted is the length of the text in quotes that s begins with.
+func quoted(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++ // what is escaped ends no text
+		case s[0]:
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+// badSyntax is what the parser says, without a file's name.
+func badSyntax(err error) error {
 	var e syntax.Error
 	if !errors.As(err, &e) {
 		return errors.New("is no condition")
 	}
-	hint := ""
-	if strings.Contains(text, "&&") || strings.Contains(text, "||") || strings.Contains(strings.ReplaceAll(text, "!=", ""), "!") {
-		hint = "; write and, or, not"
-	}
-	return fmt.Errorf("%s: %s%s", place(e.Pos), clip(e.Msg, 200), hint)
+	return fmt.Errorf("%s: %s", place(e.Pos), clip(e.Msg, 200))
 }
 
 // wrongAt is what is wrong at a place of a condition.

@@ -52,6 +52,11 @@ func TestConditions(t *testing.T) {
 		{`tags["task"] == task`, true},
 		{"stream and thinking or tokens > 0", true},
 		{"stream and (thinking or tokens > 0)", false},
+		{"tokens > 3000 && !stream", true},
+		{"stream||thinking&&tools>0", true},
+		{"!(thinking || stream) || images != 1", false},
+		{`task == "a && b" || tags.team != 'x || !y'`, true},
+		{`tenant == "\"&&" || !thinking`, false},
 		{"\n  tokens > 1 # long\n  and messages > 1\n", true},
 	} {
 		t.Run(tt.when, func(t *testing.T) {
@@ -74,8 +79,8 @@ func TestRefusedConditions(t *testing.T) {
 	for _, tt := range []struct{ name, when, want string }{
 		{"cut off", "tokens >", "column 9: got end of file, want primary expression"},
 		{"two", "tokens > 1 tools > 1", "column 17: got identifier after expression, want EOF"},
-		{"another language's and", "tokens > 1 && stream", "write and, or, not"},
-		{"another language's not", "!stream", "write and, or, not"},
+		{"half an and", "tokens > 1 & stream", "& is not for"},
+		{"a text that doesn't end", `task == "a && b`, "column"},
 		{"assignment", "tokens = 1", "got '=' after expression"},
 		{"two comparisons", "1 < tokens < 5", "column 13: < does not associate with <"},
 		{"unknown name", "nonsense > 3", `column 1: there is no "nonsense"`},
