@@ -5,7 +5,7 @@ SHELL := bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LISTEN ?= 127.0.0.1:8080
-FUZZTIME ?= 30s
+FUZZTIME ?= 60s
 STAGE ?= dev
 ARCH ?= arm64
 
