@@ -15,8 +15,13 @@ import (
 // Breakers is the Gate over a Store: one breaker for each candidate that is asked for.
 type Breakers struct {
 	settings Settings
-	link     *link
-	log      *slog.Logger
+	*knowledge
+}
+
+// knowledge is what a process knows of its candidates and its store, whatever the settings.
+type knowledge struct {
+	link *link
+	log  *slog.Logger
 
 	grow    sync.Mutex // for those who add an entry
 	entries atomic.Pointer[map[string]*entry]
@@ -27,10 +32,14 @@ var _ Gate = (*Breakers)(nil)
 
 // New gives the gate of one process. Gates that share a store are a fleet.
 func New(s Settings, store Store, log *slog.Logger) *Breakers {
-	b := &Breakers{settings: s.withDefaults(), link: &link{store: store, log: log}, log: log}
+	b := &Breakers{s.withDefaults(), &knowledge{link: &link{store: store, log: log}, log: log}}
 	b.entries.Store(&map[string]*entry{})
 	return b
 }
+
+// With gives the same process's gate under other settings. The two know the same: runs, openings that the store hasn't
+// heard of, trials. Calls that b admitted end by b's settings. Closing one closes both.
+func (b *Breakers) With(s Settings) *Breakers { return &Breakers{s.withDefaults(), b.knowledge} }
 
 // Enter implements Gate. It waits at most 50 ms for the copy, and 300 ms to become the trial, but never beyond ctx.
 func (b *Breakers) Enter(ctx context.Context, candidate string, lease time.Duration) (Permit, error) {
