@@ -3,7 +3,6 @@ package breaker
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"maps"
@@ -20,8 +19,9 @@ type Breakers struct {
 
 // knowledge is what a process knows of its candidates and its store, whatever the settings.
 type knowledge struct {
-	link *link
-	log  *slog.Logger
+	world world
+	link  *link
+	log   *slog.Logger
 
 	grow    sync.Mutex // for those who add an entry
 	entries atomic.Pointer[map[string]*entry]
@@ -31,8 +31,10 @@ type knowledge struct {
 var _ Gate = (*Breakers)(nil)
 
 // New gives the gate of one process. Gates that share a store are a fleet.
-func New(s Settings, store Store, log *slog.Logger) *Breakers {
-	b := &Breakers{s.withDefaults(), &knowledge{link: &link{store: store, log: log}, log: log}}
+func New(s Settings, store Store, log *slog.Logger) *Breakers { return newIn(machine{}, s, store, log) }
+
+func newIn(w world, s Settings, store Store, log *slog.Logger) *Breakers {
+	b := &Breakers{s.withDefaults(), &knowledge{world: w, link: &link{world: w, store: store, log: log}, log: log}}
 	b.entries.Store(&map[string]*entry{})
 	return b
 }
@@ -61,7 +63,7 @@ func (b *Breakers) Enter(ctx context.Context, candidate string, lease time.Durat
 func (b *Breakers) quick(e *entry) (*permit, *Refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := unixMilli()
+	now := unixMilli(b.world)
 	if !e.fresh(now) {
 		return nil, nil
 	}
@@ -77,7 +79,7 @@ func (b *Breakers) quick(e *entry) (*permit, *Refusal) {
 
 func (b *Breakers) decide(ctx context.Context, e *entry, lease time.Duration) (Permit, error) {
 	e.mu.Lock()
-	v := e.judge(unixMilli())
+	v := e.judge(unixMilli(b.world))
 	e.acquiring = e.acquiring || v == try
 	e.mu.Unlock()
 	if v == try {
@@ -87,7 +89,7 @@ func (b *Breakers) decide(ctx context.Context, e *entry, lease time.Duration) (P
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.judge(unixMilli()) == admit || b.settings.Observe {
+	if e.judge(unixMilli(b.world)) == admit || b.settings.Observe {
 		return &permit{gate: b, entry: e, era: e.era}, nil
 	}
 	return nil, e.refusal()
@@ -104,10 +106,10 @@ func (b *Breakers) permit(e *entry, t *trial) *permit {
 // stays open, and the next call asks again in the same name. The caller has set e.acquiring. nil: the trial is
 // another's, not to be had, or no longer needed.
 func (b *Breakers) acquire(ctx context.Context, e *entry, lease time.Duration) *trial {
-	now := unixMilli()
+	now := unixMilli(b.world)
 	c := Change{Op: Acquire, Now: now, Until: now + trialLease(lease).Milliseconds()}
 	e.mu.Lock()
-	c.Gen, c.Holder = e.rec.Gen, cmp.Or(e.unanswered, rand.Text())
+	c.Gen, c.Holder = e.rec.Gen, cmp.Or(e.unanswered, b.world.nonce())
 	tries := e.silence + 1
 	e.mu.Unlock()
 
@@ -163,9 +165,9 @@ func (b *Breakers) askTrial(ctx context.Context, e *entry, c Change) (Record, bo
 		limit = patience
 	}
 	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end))
+		limit = min(limit, end.Sub(b.world.now()))
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	ctx, cancel := b.world.within(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	return b.link.update(ctx, e.id, c)
 }
@@ -181,7 +183,7 @@ func (b *Breakers) Refresh(ctx context.Context, candidates ...string) {
 	if b.settings.Disabled {
 		return
 	}
-	now := unixMilli()
+	now := unixMilli(b.world)
 	var old []*entry
 	for _, id := range candidates {
 		e := b.entry(id)
@@ -202,7 +204,7 @@ func (b *Breakers) refresh(ctx context.Context, entries []*entry, now int64) {
 	if !b.link.ready(now) {
 		return
 	}
-	r := &reading{done: make(chan struct{}), until: time.Now().Add(wait)}
+	r := &reading{done: make(chan struct{}), until: b.world.now().Add(wait)}
 	var claimed []*entry
 	for _, e := range entries {
 		e.mu.Lock()
@@ -213,13 +215,13 @@ func (b *Breakers) refresh(ctx context.Context, entries []*entry, now int64) {
 		e.mu.Unlock()
 	}
 	if len(claimed) > 0 {
-		b.work.Go(func() { b.read(context.WithoutCancel(ctx), r, claimed, now) })
+		b.spawn(func() { b.read(context.WithoutCancel(ctx), r, claimed, now) })
 	}
 }
 
 func (b *Breakers) read(ctx context.Context, r *reading, entries []*entry, at int64) {
 	defer close(r.done)
-	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
+	ctx, cancel := b.world.within(ctx, storeDeadline)
 	defer cancel()
 	ids := make([]string, len(entries))
 	for i, e := range entries {
@@ -239,11 +241,11 @@ func (b *Breakers) learn(e *entry, rec Record, found bool, at int64) {
 	var c Change
 	var more bool
 	if found {
-		c, more = e.learn(rec, at, unixMilli())
+		c, more = e.learn(rec, at, unixMilli(b.world))
 	}
 	e.mu.Unlock()
 	if more {
-		b.work.Go(func() { b.deliver(e, c, 0, Failure) })
+		b.spawn(func() { b.deliver(e, c, 0, Failure) })
 	}
 }
 
@@ -251,29 +253,25 @@ func (b *Breakers) learn(e *entry, rec Record, found bool, at int64) {
 func (b *Breakers) await(ctx context.Context, e *entry) {
 	e.mu.Lock()
 	r := e.reading
-	needed := r != nil && e.tooOld(unixMilli())
+	needed := r != nil && e.tooOld(unixMilli(b.world))
 	e.mu.Unlock()
 	if needed {
-		wait(ctx, r.done, time.Until(r.until))
+		b.world.wait(ctx, r.done, r.until.Sub(b.world.now()))
 	}
 }
 
-func wait(ctx context.Context, done <-chan struct{}, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	case <-ctx.Done():
-	}
+// spawn runs store work beside the caller. Close waits for it.
+func (b *Breakers) spawn(work func()) {
+	b.work.Add(1)
+	b.world.spawn(func() {
+		defer b.work.Done()
+		work()
+	})
 }
 
 // Warm reads the candidates' items once, at the start of a process, and waits for them 300 ms at most.
 func (b *Breakers) Warm(ctx context.Context, candidates ...string) {
-	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
+	ctx, cancel := b.world.within(ctx, storeDeadline)
 	defer cancel()
 	b.Refresh(ctx, candidates...)
 	for _, id := range candidates {
@@ -282,7 +280,7 @@ func (b *Breakers) Warm(ctx context.Context, candidates ...string) {
 		r := e.reading
 		e.mu.Unlock()
 		if r != nil {
-			wait(ctx, r.done, storeDeadline)
+			b.world.wait(ctx, r.done, storeDeadline)
 		}
 	}
 }
@@ -317,11 +315,11 @@ func (b *Breakers) Close(ctx context.Context) error {
 // read; the write itself goes on to its own deadline.
 func (b *Breakers) send(e *entry, c Change, seq uint64, class Class) {
 	done, patient := make(chan struct{}), b.link.wait()
-	b.work.Go(func() {
+	b.spawn(func() {
 		defer close(done)
 		b.deliver(e, c, seq, class)
 	})
-	wait(context.Background(), done, patient)
+	b.world.wait(context.Background(), done, patient)
 }
 
 // deliver writes the change, and once more if the answer asks for it.
@@ -332,7 +330,7 @@ func (b *Breakers) deliver(e *entry, c Change, seq uint64, class Class) {
 			b.tell(e, c, class, err)
 		}
 		e.mu.Lock()
-		next, more := e.answered(seq, r, applied, err, unixMilli())
+		next, more := e.answered(seq, r, applied, err, unixMilli(b.world))
 		e.mu.Unlock()
 		if !more {
 			return
@@ -348,7 +346,7 @@ func (b *Breakers) write(e *entry, c Change) (Record, bool, error) {
 	if !b.link.ready(c.Now) {
 		return Record{}, false, errAway
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), storeDeadline)
+	ctx, cancel := b.world.within(context.Background(), storeDeadline)
 	defer cancel()
 	return b.link.update(ctx, e.id, c)
 }
@@ -385,10 +383,8 @@ func (b *Breakers) entry(id string) *entry {
 		return e
 	}
 	more := maps.Clone(known)
-	e := &entry{id: id}
+	e := &entry{id: id, world: b.world}
 	more[id] = e
 	b.entries.Store(&more)
 	return e
 }
-
-func unixMilli() int64 { return time.Now().UnixMilli() }

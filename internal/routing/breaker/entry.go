@@ -1,7 +1,6 @@
 package breaker
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -9,7 +8,8 @@ import (
 // entry is what this process knows about one candidate: a copy of the shared record, ahead of it by the changes
 // whose writes haven't been answered. mu guards all of it; no store is called under it.
 type entry struct {
-	id string
+	id    string
+	world world
 
 	mu        sync.Mutex
 	rec       Record
@@ -84,7 +84,7 @@ func (e *entry) take(r Record, now int64) {
 	if r.Gen != e.rec.Gen || (r.State == Closed) != (e.rec.State == Closed) {
 		e.era++
 		e.run = 0
-		e.jitter = rand.Float64() * openJitter
+		e.jitter = e.world.chance() * openJitter
 	} else {
 		r.OpenUntil = max(r.OpenUntil, e.rec.OpenUntil)
 	}
@@ -122,7 +122,7 @@ func (e *entry) learn(r Record, at, now int64) (Change, bool) {
 
 func (e *entry) read(at int64) {
 	e.readAt = at
-	e.early = rand.Float64() * readJitter
+	e.early = e.world.chance() * readJitter
 }
 
 // answered takes over the answer to the write of the change numbered seq. It may give one more change to send.

@@ -44,7 +44,7 @@ func (p *permit) Done(o Outcome) {
 
 // settle tells the trial's result. It says false if the trial is not this permit's any more.
 func (p *permit) settle(o Outcome) bool {
-	e, now := p.entry, unixMilli()
+	e, now := p.entry, unixMilli(p.gate.world)
 	e.mu.Lock()
 	c := p.gate.settings.afterTrial(e.rec, o, *p.trial, now)
 	seq, ok := e.make(c)
@@ -79,7 +79,7 @@ func (p *permit) report(o Outcome, late bool) {
 
 // judge makes the change that an ordinary call's bad end asks for, if it does. current: it counts in this era.
 func (p *permit) judge(o Outcome, current bool) (c Change, seq uint64, ok bool) {
-	e, now := p.entry, unixMilli()
+	e, now := p.entry, unixMilli(p.gate.world)
 	switch {
 	case e.rec.State == Open && o.Class == Cool:
 		c, ok = p.gate.settings.afterCool(e.rec, o, now)

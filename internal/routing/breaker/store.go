@@ -31,6 +31,7 @@ const (
 // for. Three without any answer make it dead: it is left alone but for one call after a pause that doubles, so that it
 // costs next to nothing.
 type link struct {
+	world world
 	store Store
 	log   *slog.Logger
 
@@ -98,9 +99,9 @@ func (l *link) ask(call func() error) {
 		limit = storeDeadline
 	}
 	l.mu.Unlock()
-	clock := time.AfterFunc(limit, l.overdue)
+	stop := l.world.after(limit, l.overdue)
 	err := call()
-	inTime := clock.Stop()
+	inTime := stop()
 	if !errors.Is(err, errLost) {
 		l.note(err, inTime, dead)
 	}
@@ -142,7 +143,7 @@ func (l *link) rest() {
 	case l.silent > missesToAway:
 		l.pause = min(2*l.pause, longestPause)
 	}
-	l.until = time.Now().UnixMilli() + l.pause.Milliseconds()
+	l.until = unixMilli(l.world) + l.pause.Milliseconds()
 }
 
 func (l *link) tell(inTime bool, err error) {
