@@ -19,13 +19,13 @@ type Case struct {
 
 // LoadCases reads a file of cases. The error is [Errors].
 func LoadCases(path string) ([]Case, error) {
-	data, err := readFile(path)
+	got, err := readFile(path)
 	if err != nil {
 		return nil, Errors{{File: path, Reason: err.Error()}}
 	}
 	d := &decoder{file: path, lookup: os.LookupEnv, nodes: map[string]*yaml.Node{}}
 	var cases []Case
-	if root := d.document(data); root != nil {
+	if root := d.document(got.data); root != nil {
 		d.visit(root, "", d.mapping(fields{"cases": d.list(d.oneCase(&cases))}))
 		if len(cases) == 0 && len(d.problems) == 0 {
 			d.fail(root, "there is no case")

@@ -42,18 +42,7 @@ type Source struct {
 
 // Load reads, completes and judges a configuration. The error is [Errors] wherever the file itself is at fault or
 // can't be read; then there is no Config, while the warnings may still be told.
-func Load(ctx context.Context, s Source) (*Config, []Warning, error) {
-	name := s.name()
-	data, err := s.read(ctx)
-	if err != nil {
-		return nil, nil, Errors{{File: name, Reason: err.Error()}}
-	}
-	c, warnings, err := s.parse(name, data)
-	if c != nil {
-		c.Embedded = s.Location == ""
-	}
-	return c, warnings, err
-}
+func Load(ctx context.Context, s Source) (*Config, []Warning, error) { return NewFeed(s).Next(ctx) }
 
 // parse makes a configuration out of a file's bytes.
 func (s Source) parse(name string, data []byte) (*Config, []Warning, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -45,26 +46,36 @@ func plainURL(location string) string {
 	return u.String()
 }
 
-func (s Source) read(ctx context.Context) ([]byte, error) {
+// read looks at the source. etag is of the content that is known already; "" for none.
+func (s Source) read(ctx context.Context, etag string) (reading, error) {
 	switch {
 	case s.Location == "":
-		return embedded, nil
+		return reading{data: embedded}, nil
 	case s.remote():
-		return fetch(ctx, s.Location)
+		return fetch(ctx, s.Location, etag)
 	}
 	return readFile(s.Location)
 }
 
-func readFile(path string) ([]byte, error) {
+// readFile asks for the time of the last change after reading: who writes in between makes that time a new one.
+func readFile(path string) (reading, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, cause(err)
+		return reading{}, cause(err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.IsDir() {
-		return nil, errors.New("is no file")
+		return reading{}, errors.New("is no file")
 	}
-	return capped(f)
+	data, err := capped(f)
+	if err != nil {
+		return reading{}, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return reading{}, cause(err)
+	}
+	return reading{data: data, written: info.ModTime()}, nil
 }
 
 // cause leaves out the path, which stands before the reason anyway.
@@ -78,22 +89,29 @@ func cause(err error) error {
 
 // fetch gets a configuration by HTTP. It follows no redirect, as the URL's credentials are for its own host, and its
 // errors never repeat the URL.
-func fetch(ctx context.Context, location string) ([]byte, error) {
+func fetch(ctx context.Context, location, etag string) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {
-		return nil, errors.New("is no valid URL")
+		return reading{}, errors.New("is no valid URL")
+	}
+	if etag != "" {
+		req.Header.Set("If-None-Match", etag)
 	}
 	res, err := newFetcher().Do(req)
 	if err != nil {
-		return nil, unreachable(err)
+		return reading{}, unreachable(err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("answers with status %d", res.StatusCode)
+	switch {
+	case res.StatusCode == http.StatusNotModified && etag != "":
+		return reading{unchanged: true}, nil
+	case res.StatusCode != http.StatusOK:
+		return reading{}, fmt.Errorf("answers with status %d", res.StatusCode)
 	}
-	return capped(res.Body)
+	data, err := capped(res.Body)
+	return reading{data: data, etag: res.Header.Get("ETag")}, err
 }
 
 // newFetcher is a client for one request: it keeps no connection. The request's context is its clock.
@@ -104,13 +122,20 @@ func newFetcher() *http.Client {
 	}
 }
 
+// unreachable says why without addresses: a connection's own port is another each time.
 func unreachable(err error) error {
 	var u *url.Error
-	if errors.As(err, &u) {
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("no answer in time")
+	case errors.As(err, &dns):
+		return errors.New("can't be reached: its name isn't found")
+	case errors.As(err, &op):
+		err = op.Err
+	case errors.As(err, &u):
 		err = u.Err
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s", fetchTime)
 	}
 	return fmt.Errorf("can't be reached: %w", err)
 }
@@ -118,10 +143,19 @@ func unreachable(err error) error {
 func capped(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
-		return nil, fmt.Errorf("reading: %w", err)
+		return nil, unread(err)
 	}
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("is larger than %d KiB", maxFile>>10)
 	}
 	return data, nil
+}
+
+// unread says why a reading broke off, with neither path nor addresses.
+func unread(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return fmt.Errorf("reading: %w", cause(err))
 }
