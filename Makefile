@@ -58,6 +58,10 @@ test: need-go ## Test everything on real parts, under the race detector, with th
 test-sdk: build ## Only the clients' SDKs against serve and the stream function, and through them every dialect
 	@scripts/sdk-tests
 
+.PHONY: spin
+spin: ## Search the model of the breaker's protocol whole, with Spin
+	@scripts/spin
+
 .PHONY: test-sam
 test-sam: need-go ## Validate, build and invoke through SAM, with Postgres and DynamoDB in containers
 	@scripts/sam-test
