@@ -73,6 +73,7 @@ func (x *exchange) run(ctx context.Context) {
 func (x *exchange) finish(ctx context.Context) {
 	trace := routing.Trace{RouteID: x.draft.req.RouteID}
 	if x.answer != nil {
+		x.charge()
 		x.answer.Close()
 		trace = x.answer.Trace
 	}
@@ -121,12 +122,12 @@ func (x *exchange) collect() {
 	x.answer.Close() // a slow caller keeps no provider waiting
 	trace := &x.answer.Trace
 	tellHeaders(x.w.Header(), trace)
+	x.settle()
 	meta := describeTrace(trace)
 	if x.done.Err != nil {
 		writeJSON(x.w, http.StatusBadGateway, broken(x.done.Err, meta))
 		return
 	}
-	x.settle()
 	meta.UsageEstimated = x.done.UsageEstimated
 	if trace.Tier != routing.TierModel {
 		c.model = x.answer.Model
@@ -154,4 +155,8 @@ func (x *exchange) settle() {
 	}
 	usage, estimated := settleUsage(x.tally.usage, prompt, completion)
 	x.done.Usage, x.done.UsageEstimated = usage, estimated && ofModel
+	x.charge()
 }
+
+// charge notes what the answer cost, as far as that is known.
+func (x *exchange) charge() { x.answer.Charge(x.tally.tokens.tokens()) }

@@ -32,6 +32,8 @@ type attemptLine struct {
 	Status    int          `json:"status,omitempty"`
 	MS        *int64       `json:"ms,omitempty"` // once the attempt has ended
 	TTFT      *int64       `json:"ttft_ms,omitempty"`
+	Cost      *float64     `json:"cost_usd,omitempty"` // once it is known
+	Estimated bool         `json:"cost_estimated,omitempty"`
 }
 
 type cacheLine struct {
@@ -66,6 +68,10 @@ func describeAttempt(a *routing.Attempt) attemptLine {
 	}
 	if a.TTFT > 0 {
 		line.TTFT = milliseconds(a.TTFT)
+	}
+	if a.Cost != nil {
+		usd := a.Cost.USD()
+		line.Cost, line.Estimated = &usd, a.Cost.Estimated
 	}
 	return line
 }

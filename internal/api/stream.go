@@ -98,6 +98,9 @@ func (x *exchange) pass(out *sink, chunk providers.Chunk, first bool) error {
 	if !first && !last {
 		return out.put(without(chunk.Data, x.tally.ours))
 	}
+	if last && chunk.Usage != nil { // else it is still to come
+		x.charge()
+	}
 	return out.putSpliced(chunk.Data, describeTrace(&x.answer.Trace), x.tally.ours)
 }
 

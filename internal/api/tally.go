@@ -97,6 +97,15 @@ func (t *tally) function(v []byte) {
 	})
 }
 
+// Said estimates the tokens of what chunks say, as routing asks it (Settings.Said).
+func Said(chunks []providers.Chunk) int {
+	var t tally
+	for _, c := range chunks {
+		t.add(c)
+	}
+	return t.tokens.tokens()
+}
+
 // content decodes the kept text, false if there is too much of it.
 func (t *tally) content() (string, bool) {
 	var s string

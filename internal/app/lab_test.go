@@ -123,8 +123,12 @@ type reply struct {
 	hung   bool // the caller's own limit ended it
 	meta   struct {
 		Tier, Candidate, Chain, Rule string
-		Attempts                     []struct{ Candidate, Outcome, Skipped string }
-		Cache                        struct{ Rule string }
+		Attempts                     []struct {
+			Candidate, Outcome, Skipped string
+			Cost                        *float64 `json:"cost_usd"`
+			Estimated                   bool     `json:"cost_estimated"`
+		}
+		Cache struct{ Rule string }
 	}
 }
 
@@ -165,7 +169,11 @@ func (l *lab) ask(stream bool, question string, headers ...string) reply {
 func (l *lab) post(ctx context.Context, stream bool, question string, headers ...string) (*http.Response, error) {
 	body, err := json.Marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": question}}, "stream": stream})
 	require.NoError(l.t, err)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/v1/chat/completions", bytes.NewReader(body))
+	return l.send(ctx, string(body), headers...)
+}
+
+func (l *lab) send(ctx context.Context, body string, headers ...string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/v1/chat/completions", strings.NewReader(body))
 	require.NoError(l.t, err)
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])

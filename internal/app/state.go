@@ -30,6 +30,7 @@ func (a *App) build(c *config.Config) (*state, error) {
 	}
 	s := &state{clients: clients, gate: breaker.New(breakerSettings(c.Breaker), a.store, a.log)}
 	settings := routingSettings(c, clients)
+	settings.Said = api.Said
 	for _, candidate := range settings.Candidates {
 		s.ids = append(s.ids, candidate.ID)
 	}
@@ -166,6 +167,9 @@ func routingCandidate(c config.Candidate, denials []config.Deny, clients map[str
 		Thinking: c.SupportsThinking, Window: c.ContextWindow, Timeouts: routing.Timeouts(c.Timeouts), Options: c.Options,
 	}
 	r.Options.NoThinking = !c.SupportsThinking
+	if p := c.Price; p != nil {
+		r.Price = routing.NewPrice(p.Input, p.CachedInput, p.Output)
+	}
 	if c.Features != nil {
 		r.Features = &routing.Needs{Tools: c.Features.Tools, Vision: c.Features.Vision, JSON: c.Features.JSON}
 	}

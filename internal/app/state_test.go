@@ -31,6 +31,7 @@ candidates:
     supports_thinking: true
     listed: false
     context_window: 4096
+    price: {input: 1.5, output: 2}
     features: [tools, json]
     tenants: [team]
     timeouts: {connect: 1s, header: 2s, first_token: 3s, idle: 4s, total: 5s}
@@ -64,6 +65,7 @@ func TestRoutingSettings(t *testing.T) {
 			{
 				ID: "a", Provider: "p", Model: "m", BaseURL: "http://127.0.0.1:2/v1", Client: client, Priority: 3, Weight: 7,
 				Disabled: true, Unlisted: true, Tenants: []string{"team"}, Thinking: true, Window: 4096,
+				Price:    &routing.Price{Input: 1_500_000_000, CachedInput: 1_500_000_000, Output: 2_000_000_000},
 				Features: &routing.Needs{Tools: true, JSON: true},
 				Timeouts: routing.Timeouts{Connect: time.Second, Header: 2 * time.Second, FirstToken: 3 * time.Second, Idle: 4 * time.Second, Total: 5 * time.Second},
 				Options:  providers.Options{NoStream: true, Allow: []string{"route"}, ImageURLs: true},

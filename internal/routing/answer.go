@@ -47,6 +47,7 @@ type Attempt struct {
 	TTFT      time.Duration // until the first token; 0 if none came
 	Code      string        // the provider's error code, for the log only
 	Stack     string        // of a panic, for the log only
+	Cost      *Cost         // nil: unknown, be it so far
 }
 
 // Trace is everything that an answer tells of its making. The metadata, the log and the metrics are made of it.

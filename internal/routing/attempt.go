@@ -33,12 +33,13 @@ type attempt struct {
 	finished   bool              // a finish reason came: nothing changes any more
 	ended      bool              // io.EOF came
 	ttft       time.Duration     // from the start to the first token
+	bill       bill
 }
 
 // begin opens the candidate's stream and holds it back until the commit point. The error is the failure; nothing
-// of the attempt is left then.
+// of the attempt is left then but what it cost.
 func (r *Router) begin(ctx context.Context, c *Candidate, req *Request, b budget, p breaker.Permit) (*attempt, *providers.Error) {
-	a := &attempt{permit: p}
+	a := &attempt{permit: p, bill: newBill(c, req, &r.settings)}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
 	a.clocks = startClocks(c.Timeouts, r.settings.ThinkingTimeout, b.models, a.cancel)
 	err := a.open(c, req)
@@ -48,7 +49,7 @@ func (r *Router) begin(ctx context.Context, c *Candidate, req *Request, b budget
 	if err != nil {
 		failure := blame(a.ctx, err)
 		a.close()
-		return nil, failure
+		return a, failure
 	}
 	a.clocks.committed()
 	a.clocks.pause()
@@ -100,6 +101,9 @@ func (a *attempt) read() (chunk providers.Chunk, err error) {
 	}
 	if chunk.Finish != "" {
 		a.finished = true
+	}
+	if chunk.Usage != nil {
+		a.bill.usage = append(a.bill.usage[:0], chunk.Usage...)
 	}
 	if a.started {
 		a.clocks.forChunk()

@@ -200,7 +200,7 @@ func record(id string, a *attempt, failure *providers.Error, d time.Duration) At
 	}
 	return Attempt{
 		Candidate: id, Outcome: failure.Kind.String(), Status: failure.Status,
-		Duration: d, Ended: true, Code: failure.Code, Stack: stackOf(failure),
+		Duration: d, Ended: true, Code: failure.Code, Stack: stackOf(failure), Cost: a.cost(a.bill.said(a.held)),
 	}
 }
 

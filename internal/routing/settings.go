@@ -21,6 +21,8 @@ type Settings struct {
 	ThinkingTimeout   time.Duration
 	ContentPolicyNext bool
 	Fallback          Fallback
+	// Said estimates the tokens of what chunks say, for attempts whose provider didn't count them; nil: none.
+	Said func([]providers.Chunk) int
 }
 
 // Candidate is one link of a chain: a model of a provider, with its limits.
@@ -41,6 +43,7 @@ type Candidate struct {
 	Thinking    bool     // supports_thinking
 	Window      int      // context_window in tokens; 0: unknown
 	Features    *Needs   // what it can; nil: everything
+	Price       *Price   // nil: unknown
 	Timeouts    Timeouts
 	Options     providers.Options
 }

@@ -48,6 +48,9 @@ func Log(ctx context.Context, log *slog.Logger, r Request) {
 	}
 	attrs = append(attrs, optional(r)...)
 	attrs = append(attrs, usage(r.Usage, r.Estimated)...)
+	if cost := t.Cost(); cost != nil {
+		attrs = append(attrs, slog.Float64("cost_usd", cost.USD()), slog.Bool("cost_estimated", cost.Estimated))
+	}
 	log.LogAttrs(ctx, level, "chat", attrs...)
 }
 
@@ -77,14 +80,16 @@ func optional(r Request) (attrs []slog.Attr) {
 
 // attempt is one line of the trace in the log: what the metadata has, and the provider's code.
 type attempt struct {
-	Candidate string `json:"candidate"`
-	Outcome   string `json:"outcome,omitempty"`
-	Skipped   string `json:"skipped,omitempty"`
-	Status    int    `json:"status,omitempty"`
-	Code      string `json:"code,omitempty"`
-	MS        int64  `json:"ms,omitempty"`
-	TTFT      int64  `json:"ttft_ms,omitempty"`
-	Stack     string `json:"stack,omitempty"`
+	Candidate string   `json:"candidate"`
+	Outcome   string   `json:"outcome,omitempty"`
+	Skipped   string   `json:"skipped,omitempty"`
+	Status    int      `json:"status,omitempty"`
+	Code      string   `json:"code,omitempty"`
+	MS        int64    `json:"ms,omitempty"`
+	TTFT      int64    `json:"ttft_ms,omitempty"`
+	Cost      *float64 `json:"cost_usd,omitempty"`
+	Estimated bool     `json:"cost_estimated,omitempty"`
+	Stack     string   `json:"stack,omitempty"`
 }
 
 // attemptList is JSON in a JSON log, and one line for people in a text log.
@@ -117,6 +122,10 @@ func attempts(in []routing.Attempt) attemptList {
 		out[i] = attempt{
 			Candidate: a.Candidate, Outcome: a.Outcome, Skipped: string(a.Skipped), Status: a.Status,
 			Code: a.Code, MS: a.Duration.Milliseconds(), TTFT: a.TTFT.Milliseconds(), Stack: a.Stack,
+		}
+		if a.Cost != nil {
+			usd := a.Cost.USD()
+			out[i].Cost, out[i].Estimated = &usd, a.Cost.Estimated
 		}
 	}
 	return out

@@ -30,7 +30,7 @@ func TestAnsweredByAModel(t *testing.T) {
 			Attempts: []routing.Attempt{
 				{Candidate: "a", Outcome: "rate_limited", Status: 429, Code: "slow_down", Duration: time.Second},
 				{Candidate: "x", Skipped: routing.SkipCooling},
-				{Candidate: "b", Outcome: "ok", Status: 200, TTFT: 20 * time.Millisecond},
+				{Candidate: "b", Outcome: "ok", Status: 200, TTFT: 20 * time.Millisecond, Cost: &routing.Cost{Nanos: 8550}},
 			},
 		},
 	})
@@ -41,6 +41,23 @@ func TestAnsweredByAModel(t *testing.T) {
 	require.EqualValues(t, 4, got["gen_ai.usage.output_tokens"])
 	first := got["attempts"].([]any)[0].(map[string]any)
 	require.Equal(t, map[string]any{"candidate": "a", "outcome": "rate_limited", "status": 429.0, "code": "slow_down", "ms": 1000.0}, first)
+	require.InDelta(t, 0.00000855, got["attempts"].([]any)[2].(map[string]any)["cost_usd"], 0)
+	require.InDelta(t, 0.00000855, got["cost_usd"], 0)
+	require.Equal(t, false, got["cost_estimated"])
+}
+
+func TestCostIsTheSumOfTheAttempts(t *testing.T) {
+	got := event(t, Request{Trace: routing.Trace{Attempts: []routing.Attempt{
+		{Candidate: "a", Outcome: "truncated", Cost: &routing.Cost{Nanos: 1_500_000_000, Estimated: true}},
+		{Candidate: "b", Outcome: "connect"},
+		{Candidate: "c", Outcome: "ok", Cost: &routing.Cost{Nanos: 1}},
+	}}})
+	require.InDelta(t, 1.500000001, got["cost_usd"], 0)
+	require.Equal(t, true, got["cost_estimated"])
+	lines := got["attempts"].([]any)
+	require.Equal(t, map[string]any{"candidate": "a", "outcome": "truncated", "cost_usd": 1.5, "cost_estimated": true}, lines[0])
+	require.NotContains(t, lines[1], "cost_usd")
+	require.NotContains(t, event(t, Request{}), "cost_usd", "nothing is known")
 }
 
 func TestAttemptsInATextLog(t *testing.T) {
