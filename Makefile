@@ -71,8 +71,9 @@ lint: need-go ## Format, linters, shell, template
 	@scripts/lint
 
 .PHONY: bench
-bench: need-go ## Run the benchmarks
+bench: need-go ## Run the benchmarks, the breaker's beside other breakers
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	cd test/bench && $(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: fuzz
 fuzz: need-go ## Fuzz every parser for FUZZTIME each
@@ -86,6 +87,7 @@ fmt: need-go ## Format the code
 tidy: need-go ## Tidy the modules
 	$(GO) mod tidy
 	cd test/sdk/go && $(GO) mod tidy
+	cd test/bench && $(GO) mod tidy
 
 # --- deploy
 
