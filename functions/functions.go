@@ -49,11 +49,12 @@ func Open(version string) Function {
 }
 
 func (f *Function) open(ctx context.Context, version string) error {
-	c, warnings, err := config.Load(ctx, config.Source{Location: location(), MoreKeys: f.Places.Keys != ""})
+	feed := config.NewFeed(config.Source{Location: location(), MoreKeys: f.Places.Keys != ""})
+	c, warnings, err := feed.Next(ctx)
 	if err != nil {
 		return err
 	}
-	f.App, err = app.Open(ctx, c, app.Options{Places: f.Places, Lambda: true, Version: version, Log: f.Log})
+	f.App, err = app.Open(ctx, c, app.Options{Places: f.Places, Lambda: true, Version: version, Log: f.Log, Feed: feed})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ func runServe(ctx context.Context, args []string, env environment) int {
 		return status
 	}
 	log := env.logger()
-	c, warnings, err := config.Load(ctx, p.source(env))
+	feed := config.NewFeed(p.source(env))
+	c, warnings, err := feed.Next(ctx)
 	if err == nil {
 		err = p.judge(c)
 	}
@@ -42,7 +43,8 @@ func runServe(ctx context.Context, args []string, env environment) int {
 	for _, w := range warnings {
 		log.Warn("configuration", "file", w.File, "line", w.Line, "reason", w.Reason)
 	}
-	if err := serve(ctx, c, p, env, log); err != nil {
+	o := app.Options{Places: p.app, Version: buildVersion(), Log: log, Feed: feed}
+	if err := serve(ctx, c, p, env, o); err != nil {
 		fmt.Fprintf(env.stderr, "holdfast serve: %v\n", err)
 		return exitFailed
 	}
@@ -70,21 +72,20 @@ func loopback(address string) bool {
 }
 
 // serve serves until ctx ends, then lets running answers end.
-func serve(ctx context.Context, c *config.Config, p places, env environment, log *slog.Logger) error {
+func serve(ctx context.Context, c *config.Config, p places, env environment, o app.Options) error {
 	listener, err := net.Listen("tcp", p.listen)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	a, err := app.Open(ctx, c, app.Options{
-		Places: p.app, Local: loopback(listener.Addr().String()), Version: buildVersion(), Log: log,
-	})
+	o.Local = loopback(listener.Addr().String())
+	a, err := app.Open(ctx, c, o)
 	if err != nil {
 		return err
 	}
 	server := &http.Server{
 		Handler: a.Handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
@@ -92,7 +93,7 @@ func serve(ctx context.Context, c *config.Config, p places, env environment, log
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		log.Info("stopping: running answers may end", "grace", graceTime.String())
+		o.Log.Info("stopping: running answers may end", "grace", graceTime.String())
 		err = stop(context.WithoutCancel(ctx), server)
 		if cause := <-ended; !errors.Is(cause, http.ErrServerClosed) {
 			err = errors.Join(err, cause)

@@ -42,6 +42,9 @@ type Options struct {
 	Local   bool   // serves people on this machine: the drill switch of scripted models is mounted
 	Version string // of the build
 	Log     *slog.Logger
+	// Feed gave the configuration and is asked for newer ones: a file by a goroutine twice a second, or on Lambda after
+	// answers, a URL after answers once 10 s have passed. nil: the configuration stays.
+	Feed *config.Feed
 }
 
 // How long opening may wait for others.
@@ -55,12 +58,13 @@ type App struct {
 	options Options
 	log     *slog.Logger
 	store   breaker.Store
-	unstore func()        // closes what store holds
-	cache   cache.Service // nil: mode off
+	unstore func()      // closes what store holds
+	answers cache.Store // nil until a configuration has a cache; guarded by renewal.mu once opened
+	embed   cache.Embedder
 	secrets *config.Secrets
 	after   afterwork
 	now     atomic.Pointer[state]
-	heal    healer
+	renewal renewal
 }
 
 // Open makes an App of a configuration. It reads the breakers' items once, within 300 ms. A store that can't be
@@ -69,49 +73,76 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &App{options: o, log: o.Log, after: afterwork{log: o.Log}, secrets: config.NewSecrets(&parameters{find: o.Places.aws()})}
+	a := &App{
+		options: o, log: o.Log, after: afterwork{log: o.Log}, embed: cache.NewBuiltin(),
+		secrets: config.NewSecrets(&parameters{find: o.Places.aws()}),
+	}
 	var err error
 	if a.store, a.unstore, err = openBreakers(ctx, o.Places, o.Log); err != nil {
 		return nil, err
 	}
-	if a.cache, err = a.openCache(ctx, c.Cache); err != nil {
-		return nil, err
-	}
 	filled, whole := a.fill(ctx, c)
 	if !whole {
-		a.heal.missing(c)
+		a.renewal.waiting = c
 	}
-	s, err := a.build(filled)
+	s, err := a.build(ctx, filled, nil)
 	if err != nil {
 		return nil, err
 	}
+	s.whole = whole
 	a.now.Store(s)
 	s.warm(ctx)
+	if c.Embedded {
+		o.Feed = nil
+	}
+	a.begin(o.Feed)
 	return a, nil
 }
 
 // Handler serves the whole HTTP surface.
 func (a *App) Handler() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.now.Load().handler.ServeHTTP(w, r) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { // after any answer: a configuration that lets nobody in must be mendable
+			if a.renewal.due() {
+				a.after.run(r.Context(), a.renew)
+			}
+		}()
+		a.now.Load().serve(w, r)
+	})
+}
+
+// swap puts a state into service. Requests in flight keep theirs. The caller holds renewal.mu.
+func (a *App) swap(s *state) {
+	if m, ok := a.answers.(interface{ Resize(maxEntries int) }); ok {
+		m.Resize(s.config.Cache.MaxEntries)
+	}
+	a.now.Swap(s).retire()
 }
 
 // Upkeep does what the schedule asks: it deletes expired cache rows and says how many.
 func (a *App) Upkeep(ctx context.Context) (expired int, err error) {
-	if a.cache == nil {
+	if a.renewal.due() {
+		a.renew(ctx)
+	}
+	s := a.now.Load()
+	if s.cache == nil {
 		return 0, nil
 	}
-	return a.cache.Expire(ctx)
+	return s.cache.Expire(ctx)
 }
 
 // Close waits for work after responses, until ctx ends, and closes what is open.
 func (a *App) Close(ctx context.Context) error {
+	a.renewal.end()
 	err := a.after.wait(ctx)
+	a.renewal.mu.Lock()
+	defer a.renewal.mu.Unlock()
 	s := a.now.Load()
 	err = errors.Join(err, s.gate.Close(ctx))
 	s.close()
 	a.unstore()
-	if a.cache != nil {
-		a.cache.Close()
+	if a.answers != nil {
+		a.answers.Close()
 	}
 	return err
 }

@@ -196,12 +196,10 @@ candidates: [{id: a, provider: p, model: m}]
 	require.NoError(t, l.app.after.wait(t.Context()))
 
 	t.Setenv("AWS_ENDPOINT_URL_SSM", srv.URL)
-	l.app.heal.mu.Lock()
-	l.app.heal.next = time.Time{} // the pause is over
-	l.app.heal.mu.Unlock()
+	l.app.renewal.next.Store(1) // the pause is over
 	l.ask(false, "q")
 	require.NoError(t, l.app.after.wait(t.Context()))
-	require.Nil(t, l.app.heal.config, "nothing is missing any more")
+	require.Zero(t, l.app.renewal.next.Load(), "nothing is missing any more")
 	require.Equal(t, []string{"a:ok"}, l.ask(false, "q").outcomes())
 	require.Equal(t, "Bearer sk-from-store", up.Seen().Header.Get("Authorization"))
 	require.NotContains(t, l.log.String(), "sk-from-store")

@@ -52,3 +52,14 @@ func sayDrill(w http.ResponseWriter, outage bool) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]bool{"outage": outage}) // the caller left: nothing to do
 }
+
+// keepDrill lets an outage that is being played last beyond a reload.
+func keepDrill(old, now map[string]providers.Provider) {
+	for name, client := range now {
+		was, before := old[name].(*providers.Script)
+		s, after := client.(*providers.Script)
+		if before && after {
+			s.SetOutage(was.Outage())
+		}
+	}
+}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"holdfast/internal/api"
+	"holdfast/internal/cache"
 	"holdfast/internal/config"
 	"holdfast/internal/providers"
 	"holdfast/internal/routing"
@@ -14,38 +16,56 @@ import (
 	"holdfast/internal/telemetry"
 )
 
-// state is everything that one configuration makes. It is never changed.
+// state is everything that one configuration makes. It is never changed; a request keeps the one it began with.
 type state struct {
+	config  *config.Config
+	whole   bool // its parameters could be fetched
 	handler http.Handler
 	gate    *breaker.Breakers
+	cache   cache.Service // over the App's store; nil: mode off
 	ids     []string
 	clients map[string]providers.Provider // by provider name; none without its key
+
+	requests atomic.Int64 // in flight
+	retired  atomic.Bool  // another state took its place
 }
 
-// build makes the state of a configuration.
-func (a *App) build(c *config.Config) (*state, error) {
+// build makes the state of a configuration, in the place of another (nil: of none), whose breakers go on.
+func (a *App) build(ctx context.Context, c *config.Config, old *state) (*state, error) {
+	keys, err := a.keys(c)
+	if err != nil {
+		return nil, err
+	}
 	clients, err := connect(c, a.options.Places.AWS)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{clients: clients, gate: breaker.New(breakerSettings(c.Breaker), a.store, a.log)}
+	s := &state{config: c, clients: clients}
+	if s.cache, err = a.openCache(ctx, c.Cache); err != nil {
+		return nil, err
+	}
+	if old == nil {
+		s.gate = breaker.New(breakerSettings(c.Breaker), a.store, a.log)
+	} else {
+		s.gate = old.gate.With(breakerSettings(c.Breaker))
+		keepDrill(old.clients, clients)
+	}
 	settings := routingSettings(c, clients)
 	settings.Said = api.Said
 	for _, candidate := range settings.Candidates {
 		s.ids = append(s.ids, candidate.ID)
 	}
 	var last routing.LastResort
-	if a.cache != nil {
-		last = lastResort{a.cache, a.log}
-	}
-	keys, err := a.keys(c)
-	if err != nil {
-		return nil, err
+	if s.cache != nil {
+		last = lastResort{s.cache, a.log}
 	}
 	router := routing.New(settings, s.gate, last)
+	finished := func(ctx context.Context, req *routing.Request, trace routing.Trace, done api.Done) {
+		a.finished(ctx, s, req, trace, done)
+	}
 	s.handler = api.New(
 		api.Settings{Keys: keys, Anonymous: c.Auth.Anonymous, MaxBody: c.Limits.Body, Version: a.options.Version},
-		api.Deps{Router: router, After: a.after.run, Finished: a.finished, Log: a.log},
+		api.Deps{Router: router, After: a.after.run, Finished: finished, Log: a.log},
 	)
 	if a.options.Local {
 		s.handler = withDrill(s.handler, clients)
@@ -58,6 +78,23 @@ func (s *state) warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTime)
 	defer cancel()
 	s.gate.Warm(ctx, s.ids...)
+}
+
+// serve serves one request. The last one of a retired state closes the connections that it leaves.
+func (s *state) serve(w http.ResponseWriter, r *http.Request) {
+	s.requests.Add(1)
+	defer func() {
+		if s.requests.Add(-1) == 0 && s.retired.Load() {
+			s.close()
+		}
+	}()
+	s.handler.ServeHTTP(w, r)
+}
+
+// retire closes what no request uses.
+func (s *state) retire() {
+	s.retired.Store(true)
+	s.close()
 }
 
 // close drops idle connections.
@@ -181,8 +218,9 @@ func routingCandidate(c config.Candidate, denials []config.Deny, clients map[str
 	return r
 }
 
-// finished is told what became of a request: the event is written, and what may be kept goes into the cache.
-func (a *App) finished(ctx context.Context, req *routing.Request, trace routing.Trace, done api.Done) {
+// finished is told what became of a request that s served: the event is written, and what may be kept goes into the
+// cache.
+func (a *App) finished(ctx context.Context, s *state, req *routing.Request, trace routing.Trace, done api.Done) {
 	event := telemetry.Request{
 		Tenant: req.Tenant, Stream: req.Hold == routing.HoldFirstToken, Trace: trace, Finish: done.Finish,
 		Complete: done.Complete, Usage: done.Usage, Estimated: done.UsageEstimated, Failure: done.Failure,
@@ -192,11 +230,10 @@ func (a *App) finished(ctx context.Context, req *routing.Request, trace routing.
 		event.Broke = done.Err.Kind.String()
 	}
 	telemetry.Log(ctx, a.log, event)
-	defer a.mend(ctx)
-	if a.cache == nil || trace.Tier != routing.TierModel || !keepable(done) {
+	if s.cache == nil || trace.Tier != routing.TierModel || !keepable(done) {
 		return
 	}
-	if err := a.cache.Store(ctx, question(req), done.Text); err != nil {
+	if err := s.cache.Store(ctx, question(req), done.Text); err != nil {
 		a.log.Log(ctx, levelOf(err), "answer not cached", "route_id", req.RouteID, "error", err)
 	}
 }

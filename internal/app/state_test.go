@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -111,21 +110,6 @@ func TestNoDrillForOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, 404, res.StatusCode)
-}
-
-// What is missing is asked for once a pause, and no more once it is there.
-func TestHealPauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var h healer
-		require.Nil(t, h.due())
-		h.missing(&config.Config{})
-		require.Nil(t, h.due())
-		for range 2 {
-			<-time.After(healPause)
-			require.NotNil(t, h.due())
-			require.Nil(t, h.due())
-		}
-	})
 }
 
 // Closing waits for what is still to be written, also where its caller has left.

@@ -48,25 +48,34 @@ func dynamoEndpoint() string {
 	return cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL"))
 }
 
-// openCache opens the cache that configuration and places ask for; nil where it is off.
+// openCache gives the cache that a configuration asks for, nil where it is off. The store is opened with the first of
+// them and lives as long as the App.
 func (a *App) openCache(ctx context.Context, c config.Cache) (cache.Service, error) {
 	if c.Mode == "off" {
 		return nil, nil
 	}
+	if a.answers == nil {
+		store, err := a.openAnswers(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		a.answers = store
+	}
 	settings := cache.Settings{
 		Mode: c.Mode, Accept: c.Accept, TTL: c.TTL, MaxEntries: c.MaxEntries, Shared: c.Shared, Corpus: c.Corpus,
 	}
+	return cache.New(settings, a.answers, a.embed, a.log), nil
+}
+
+func (a *App) openAnswers(ctx context.Context, c config.Cache) (cache.Store, error) {
 	url, err := a.databaseURL(ctx)
 	if err != nil {
 		a.log.Warn("the cache is in memory", "reason", err)
 	}
-	var store cache.Store = cache.NewMemory(c.MaxEntries)
-	if url != "" {
-		if store, err = cache.NewPostgres(url, a.log); err != nil {
-			return nil, err
-		}
+	if url == "" {
+		return cache.NewMemory(c.MaxEntries), nil
 	}
-	return cache.New(settings, store, cache.NewBuiltin(), a.log), nil
+	return cache.NewPostgres(url, a.log)
 }
 
 // databaseURL is the place of the database, looked up where it is a parameter's path.

@@ -106,10 +106,24 @@ func (m *Memory) Put(_ context.Context, e Entry) error {
 		m.remove(old)
 	}
 	m.add(&memoryEntry{Entry: e, stored: now, expires: now.Add(e.TTL)})
+	m.shrink()
+	return nil
+}
+
+// Resize changes how many entries the store holds at most; 0 means 10000.
+func (m *Memory) Resize(maxEntries int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.max = maxEntries; m.max <= 0 {
+		m.max = defaultMaxEntries
+	}
+	m.shrink()
+}
+
+func (m *Memory) shrink() {
 	for m.used.Len() > m.max {
 		m.remove(m.used.Back())
 	}
-	return nil
 }
 
 // Expire implements [Store].
