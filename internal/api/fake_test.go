@@ -147,7 +147,8 @@ func (f *fake) Status(context.Context, string) routing.Status {
 		Candidates: []routing.CandidateStatus{
 			{
 				Candidate: routing.Candidate{ID: "a", Provider: "p-a", Model: "m", Priority: 1, Weight: 7, BaseURL: "http://user:pass@secret"},
-				Breaker:   breaker.Status{Candidate: "a", State: breaker.Open, Generation: 4, Until: time.Unix(1e9, 0), Why: "timeout"},
+				Share:     0.7, Drawn: 0.698765,
+				Breaker: breaker.Status{Candidate: "a", State: breaker.Open, Generation: 4, Until: time.Unix(1e9, 0), Why: "timeout"},
 			},
 			{Candidate: routing.Candidate{ID: "b"}, Skip: routing.SkipNoClient},
 		},

@@ -92,6 +92,7 @@ func TestStatus(t *testing.T) {
 		"version": "v1", "config": "c0ffee",
 		"candidates": [
 			{"id": "a", "provider": "p-a", "model": "m", "priority": 1, "weight": 7, "supports_thinking": false,
+			 "share": 0.7, "drawn": 0.6988,
 			 "breaker": {"state": "open", "generation": 4, "until": "2001-09-09T01:46:40Z", "why": "timeout"}},
 			{"id": "b", "provider": "", "model": "", "priority": 0, "weight": 0, "supports_thinking": false,
 			 "skipped": "no_client", "breaker": {"state": "closed", "generation": 0}}],

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -73,6 +74,8 @@ type candidateLine struct {
 	Thinking bool         `json:"supports_thinking"`
 	Window   int          `json:"context_window,omitempty"`
 	Skipped  routing.Skip `json:"skipped,omitempty"`
+	Share    float64      `json:"share,omitempty"` // by weight, among equals of its priority
+	Drawn    float64      `json:"drawn,omitempty"` // of this process's draws among them
 	Breaker  breakerLine  `json:"breaker"`
 }
 
@@ -121,7 +124,7 @@ func describeCandidate(s *routing.CandidateStatus) candidateLine {
 	c, b := &s.Candidate, &s.Breaker
 	line := candidateLine{
 		ID: c.ID, Provider: c.Provider, Model: c.Model, Priority: c.Priority, Weight: c.Weight,
-		Thinking: c.Thinking, Window: c.Window, Skipped: s.Skip,
+		Thinking: c.Thinking, Window: c.Window, Skipped: s.Skip, Share: short(s.Share), Drawn: short(s.Drawn),
 		Breaker: breakerLine{State: b.State.String(), Cooling: b.Cooling, Generation: b.Generation, Why: b.Why},
 	}
 	if !b.Until.IsZero() {
@@ -130,6 +133,9 @@ func describeCandidate(s *routing.CandidateStatus) candidateLine {
 	}
 	return line
 }
+
+// short rounds a share to four digits.
+func short(share float64) float64 { return math.Round(share*1e4) / 1e4 }
 
 func writeValue(w *writer, status int, v any) error {
 	body, err := json.Marshal(v)

@@ -224,7 +224,7 @@ func (a *App) finished(ctx context.Context, s *state, req *routing.Request, trac
 	event := telemetry.Request{
 		Tenant: req.Tenant, Stream: req.Hold == routing.HoldFirstToken, Trace: trace, Finish: done.Finish,
 		Complete: done.Complete, Usage: done.Usage, Estimated: done.UsageEstimated, Failure: done.Failure,
-		Duration: done.Duration,
+		Duration: done.Duration, Tokens: req.Tokens, Metrics: a.options.Lambda,
 	}
 	if done.Err != nil {
 		event.Broke = done.Err.Kind.String()

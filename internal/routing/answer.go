@@ -52,11 +52,14 @@ type Attempt struct {
 
 // Trace is everything that an answer tells of its making. The metadata, the log and the metrics are made of it.
 type Trace struct {
-	Tier     Tier
-	RouteID  string
-	Config   string // version of the configuration
-	Chain    string // name of the chain, "default" for the priority list; "" for a rule's candidates alone
-	Rule     string // name of the rule that chose, "" for none
+	Tier    Tier
+	RouteID string
+	Config  string // version of the configuration
+	Chain   string // name of the chain, "default" for the priority list; "" for a rule's candidates alone
+	Rule    string // name of the rule that chose, "" for none
+	// Drawn is who came first by a draw among equals, Share the chance that the weights gave it; zero for no draw.
+	Drawn    string
+	Share    float64
 	Attempts []Attempt
 	// Candidate, Provider, Model: who answered; empty but for TierModel.
 	Candidate, Provider, Model string

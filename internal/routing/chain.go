@@ -16,6 +16,13 @@ type plan struct {
 	chain string // name for the trace
 	rule  *Rule  // that chose; nil for none
 	links []link
+	drawn drawn
+}
+
+// drawn is what a draw by weight decided: who stands first. Zero where nothing was drawn, or something else decided.
+type drawn struct {
+	id    string
+	share float64 // of the weights of its equals, as configured
 }
 
 // defaultChain names the priority list.
@@ -43,12 +50,29 @@ func (s *Settings) unnamed(req *Request, draw func() float64) plan {
 		return s.follow(first, req, draw)
 	}
 	order := s.byPriority(req.Tenant, draw)
+	p := plan{chain: defaultChain, links: order}
 	if len(order) > 0 {
 		if c := s.chainOf(order[0].ID); c != nil {
-			return s.expand(c, req.Tenant)
+			p = s.expand(c, req.Tenant)
 		}
 	}
-	return plan{chain: defaultChain, links: order}
+	p.drawn = firstDrawn(order)
+	return p
+}
+
+// firstDrawn is the draw that put the first of a default order before its equals; zero if it has none.
+func firstDrawn(order []link) drawn {
+	equals, total := 0, 0
+	for _, l := range order {
+		if l.Priority != order[0].Priority {
+			break
+		}
+		equals, total = equals+1, total+l.Weight
+	}
+	if equals < 2 {
+		return drawn{}
+	}
+	return drawn{order[0].ID, float64(order[0].Weight) / float64(total)}
 }
 
 // named is the plan of a request that names a candidate or a chain.

@@ -14,36 +14,18 @@ type Router struct {
 	gate     breaker.Gate
 	cache    LastResort // nil: no cache
 	heads    []string   // candidates that a request without wishes may ask first
+	draws    draws
 }
 
 // New makes a router. cache may be nil.
 func New(s Settings, gate breaker.Gate, cache LastResort) *Router {
-	return &Router{settings: s, gate: gate, cache: cache, heads: s.heads()}
-}
-
-// heads are the candidates that may come first when the request names none.
-func (s *Settings) heads() []string {
-	if s.DefaultModel != "" {
-		return []string{s.DefaultModel}
-	}
-	var ids []string
-	best := 0
-	for _, c := range s.Candidates {
-		if c.Unlisted || c.Weight == 0 || c.off() != "" || len(ids) > 0 && c.Priority > best {
-			continue
-		}
-		if len(ids) > 0 && c.Priority < best {
-			ids = ids[:0]
-		}
-		ids, best = append(ids, c.ID), c.Priority
-	}
-	return ids
+	return &Router{settings: s, gate: gate, cache: cache, heads: s.heads(), draws: newDraws(s.Candidates)}
 }
 
 // unknownModel is what a caller hears of a model that isn't one of his: the same whether it is another's or nobody's.
 const unknownModel = "The model `%s` does not exist. GET /v1/models lists what does; leave model out or use auto to let the configuration choose."
 
-// Prepare starts reading the state of the breakers that a request will most likely meet first, so that it overlaps
+// Prepare starts reading the state of the breakers that a request may meet first, in one read, so that it overlaps
 // with decoding. It doesn't wait. The rest of a chain is read when its turn comes.
 func (r *Router) Prepare(ctx context.Context) { r.gate.Refresh(ctx, r.heads...) }
 
@@ -60,6 +42,8 @@ func (r *Router) Answer(ctx context.Context, req *Request) *Answer {
 		})
 	}
 	trace.Chain, trace.Rule = plan.chain, plan.rule.name()
+	trace.Drawn, trace.Share = plan.drawn.id, plan.drawn.share
+	r.draws.add(plan.drawn.id)
 	b := newBudget(ctx, req, r.settings.Budget)
 	w := &walk{r: r, ctx: ctx, req: req, budget: b, links: plan.links, trace: &trace}
 	a, c := w.run()
@@ -114,6 +98,9 @@ type CandidateStatus struct {
 	Candidate Candidate
 	Breaker   breaker.Status
 	Skip      Skip // why it takes no calls whatever the request: disabled, denied, no_client; else ""
+	// Share is its part of the weights of its priority, Drawn its part of the draws among these equals that this
+	// router has made. 0 where it is in no default order, or nothing was drawn.
+	Share, Drawn float64
 }
 
 // Status is what /v1/status tells.
@@ -133,6 +120,7 @@ func (r *Router) Status(ctx context.Context, tenant string) Status {
 			out.Candidates = append(out.Candidates, CandidateStatus{Candidate: *c, Skip: c.off()})
 		}
 	}
+	r.draws.shares(out.Candidates)
 	for i, s := range r.gate.Snapshot(ctx, ids...) {
 		if i < len(out.Candidates) {
 			out.Candidates[i].Breaker = s

@@ -65,6 +65,9 @@ func (s *Settings) ruled(rule *Rule, req *Request, draw func() float64) plan {
 	}
 	rest := s.unnamed(req, draw)
 	p.chain = rest.chain
+	if len(p.links) == 0 {
+		p.drawn = rest.drawn
+	}
 	for _, l := range rest.links {
 		if !p.has(l.ID) {
 			p.links = append(p.links, l)

@@ -28,6 +28,8 @@ type Request struct {
 	Failure   *routing.Failure
 	Broke     string // the kind with which a stream broke after its commit
 	Duration  time.Duration
+	Tokens    int  // the estimate of the prompt that rules and windows went by
+	Metrics   bool // the event has CloudWatch's block of metrics
 }
 
 // Log writes the event. Answers of a model are INFO; whatever the caller could notice is WARN.
@@ -44,12 +46,15 @@ func Log(ctx context.Context, log *slog.Logger, r Request) {
 		slog.String("route_id", t.RouteID), slog.String("tenant", r.Tenant), slog.Bool("stream", r.Stream),
 		slog.String("tier", string(t.Tier)), slog.String("config", t.Config), slog.String("chain", t.Chain),
 		slog.Int64("ms", r.Duration.Milliseconds()), slog.Int("calls", t.Calls()),
-		slog.Any("attempts", attempts(t.Attempts)),
+		slog.Any("attempts", attempts(t.Attempts)), slog.Int("tokens", r.Tokens),
 	}
 	attrs = append(attrs, optional(r)...)
 	attrs = append(attrs, usage(r.Usage, r.Estimated)...)
 	if cost := t.Cost(); cost != nil {
 		attrs = append(attrs, slog.Float64("cost_usd", cost.USD()), slog.Bool("cost_estimated", cost.Estimated))
+	}
+	if block, ok := metrics(r, time.Now()); ok && r.Metrics {
+		attrs = append(attrs, block)
 	}
 	log.LogAttrs(ctx, level, "chat", attrs...)
 }
@@ -66,6 +71,9 @@ func optional(r Request) (attrs []slog.Attr) {
 	add("gen_ai.response.model", r.Trace.Model)
 	add("gen_ai.response.finish_reason", r.Finish)
 	add("rule", r.Trace.Rule)
+	if r.Trace.Drawn != "" {
+		attrs = append(attrs, slog.String("drawn", r.Trace.Drawn), slog.Float64("share", r.Trace.Share))
+	}
 	add("error.type", r.Broke)
 	if c := r.Trace.Cache; c != nil {
 		add("cache.rule", c.Rule)
