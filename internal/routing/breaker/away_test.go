@@ -126,7 +126,7 @@ func TestStoreAwayCostsLittle(t *testing.T) {
 				require.Equal(t, 1, log.count("level=WARN"), "said once")
 
 				store.set(func(f *faulty) { f.err, f.hang, f.delay = nil, false, time.Millisecond })
-				call(t, gateOn(t, Settings{}, store.Store), failed, failed)
+				call(t, gateOn(t, Settings{OpenDuration: time.Minute}, store.Store), failed, failed)
 				pass(longestPause)
 				status(t, g) // starts the read, without waiting for it
 				pass(time.Millisecond)

@@ -293,7 +293,7 @@ func (b *Breakers) Snapshot(ctx context.Context, candidates ...string) []Status 
 		e := b.entry(id)
 		b.await(ctx, e)
 		e.mu.Lock()
-		all[i] = e.status()
+		all[i] = e.status(unixMilli(b.world))
 		e.mu.Unlock()
 	}
 	return all

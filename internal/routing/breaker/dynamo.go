@@ -139,13 +139,17 @@ func (d *Dynamo) get(ctx context.Context, candidate string, consistent bool) (Re
 // Update implements Store. A loser learns the winner's record from the failed condition, or, where the endpoint
 // doesn't return it, by a consistent read.
 func (d *Dynamo) Update(ctx context.Context, candidate string, c Change) (Record, bool, error) {
-	update, condition, names := expression(c.Op)
-	out, err := d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	update, condition := expression(c.Op)
+	in := &dynamodb.UpdateItemInput{
 		TableName: &d.table, Key: d.key(candidate),
-		UpdateExpression: &update, ConditionExpression: &condition, ExpressionAttributeValues: values(c, names),
+		UpdateExpression: &update, ExpressionAttributeValues: values(c, update+" "+condition),
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	}
+	if condition != "" {
+		in.ConditionExpression = &condition
+	}
+	out, err := d.client.UpdateItem(ctx, in, attempts(c.Op))
 	if err == nil {
 		r := parse(out.Attributes)
 		if r.Gen == 0 {
@@ -166,74 +170,95 @@ func (d *Dynamo) Update(ctx context.Context, candidate string, c Change) (Record
 	return r, c.made(r), nil
 }
 
-var errNoRecord = errors.New("write breaker: no record in the answer")
-
-const (
-	onClosed = "attribute_not_exists(pk) OR (st = :C AND g = :g)"
-	onTrial  = "st = :H AND g = :g AND lt = :lt AND lo = :lo"
-	stamp    = ", ua = :now, v = :v, x = :x"
-)
-
-// expression is the protocol as DynamoDB reads it: update, condition, and the values they name.
-func expression(op Op) (update, condition string, names []string) {
-	switch op {
-	case Trip:
-		return "SET st = :O, g = if_not_exists(g, :zero) + :one, ou = :u, od = :od, oc = :oc, why = :why, ps = :zero" +
-			stamp + " REMOVE lo, lu", onClosed, []string{":O", ":C", ":g", ":u", ":od", ":oc", ":why", ":zero", ":one"}
-	case Acquire:
-		return "SET st = :H, lt = if_not_exists(lt, :zero) + :one, lo = :lo, lu = :u" + stamp,
-			"g = :g AND ((st = :O AND ou <= :now) OR (st = :H AND lu <= :now))",
-			[]string{":O", ":H", ":g", ":u", ":lo", ":zero", ":one"}
-	case Close:
-		return "SET st = :C, g = g + :one, oc = :zero, w = :zero, n = :zero, f = :zero, k = :zero, sl = :zero, ps = :zero" +
-			stamp + " REMOVE lo, lu, ou", onTrial, []string{":C", ":H", ":g", ":lt", ":lo", ":zero", ":one"}
-	case Pass:
-		return "SET ps = if_not_exists(ps, :zero) + :one, lu = :zero" + stamp + " REMOVE lo",
-			onTrial, []string{":H", ":g", ":lt", ":lo", ":zero", ":one"}
-	case Reopen:
-		return "SET st = :O, g = g + :one, ou = :u, od = :od, oc = :oc, why = :why, ps = :zero" + stamp + " REMOVE lo, lu",
-			onTrial, []string{":O", ":H", ":g", ":lt", ":lo", ":u", ":od", ":oc", ":why", ":zero", ":one"}
-	case Release:
-		return "SET lu = :zero" + stamp + " REMOVE lo", onTrial, []string{":H", ":g", ":lt", ":lo", ":zero"}
-	default: // Extend
-		return "SET ou = :u" + stamp, "st = :O AND g = :g AND ou < :u", []string{":O", ":g", ":u"}
+// attempts keeps the SDK from sending an addition twice: one whose answer was lost may have been made.
+func attempts(op Op) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
+		if op == Ticket || op == Count {
+			o.Retryer = aws.NopRetryer{}
+		}
 	}
 }
 
-func values(c Change, names []string) map[string]types.AttributeValue {
-	all := map[string]types.AttributeValue{
-		":now": number(c.Now), ":v": number(itemSchema), ":x": number(c.Now/1000 + int64(itemLife/time.Second)),
+var errNoRecord = errors.New("write breaker: no record in the answer")
+
+const (
+	closedNow = "g = :g AND (st = :C OR (st IN (:FO, :FC) AND ou BETWEEN :one AND :now))" // as Record.closed
+	absent    = "attribute_not_exists(pk) OR "
+	onTrial   = "st = :H AND g = :g AND lt = :lt AND lo = :lo"
+	onSample  = "st = :C AND g = :g AND w = :w"
+	noSample  = "w = :zero, n = :zero, f = :zero, k = :zero, sl = :zero, cm = :zero"
+	stamp     = ", ua = :now, v = :v, x = :x"
+)
+
+// expression is the protocol as DynamoDB reads it.
+func expression(op Op) (update, condition string) {
+	switch op {
+	case Trip:
+		return "SET st = :O, g = if_not_exists(g, :zero) + :one, ou = :u, od = :od, oc = :oc, why = :why, ps = :zero" +
+			stamp + " REMOVE lo, lu", absent + "(" + closedNow + ")"
+	case Acquire:
+		return "SET st = :H, lt = if_not_exists(lt, :zero) + :one, lo = :lo, lu = :u" + stamp,
+			"g = :g AND ((st = :O AND ou <= :now) OR (st = :H AND lu <= :now))"
+	case Close:
+		return "SET st = :C, g = g + :one, oc = :zero, ps = :zero, " + noSample + stamp + " REMOVE lo, lu, ou", onTrial
+	case Pass:
+		return "SET ps = if_not_exists(ps, :zero) + :one, lu = :zero" + stamp + " REMOVE lo", onTrial
+	case Reopen:
+		return "SET st = :O, g = g + :one, ou = :u, od = :od, oc = :oc, why = :why, ps = :zero" + stamp + " REMOVE lo, lu",
+			onTrial
+	case Release:
+		return "SET lu = :zero" + stamp + " REMOVE lo", onTrial
+	case Extend:
+		return "SET ou = :u" + stamp, "st = :O AND g = :g AND ou < :u"
+	case Suspect:
+		return "SET st = :C, g = if_not_exists(g, :one), w = :now, n = :zero, f = :zero, k = :zero, sl = :zero, cm = :cm" +
+			stamp + " REMOVE ou", absent + "(w = :w AND " + closedNow + ")"
+	case Ticket:
+		return "ADD n :one", onSample + " AND n < :n"
+	case Count:
+		return "ADD f :f, k :k, sl :sl", onSample + " AND k >= :least"
+	default: // Force
+		return "SET st = :st, g = if_not_exists(g, :zero) + :one, ou = :u, od = :zero, oc = :zero, why = :why, ps = :zero, " +
+			noSample + ", ua = :now, v = :v REMOVE lo, lu, x", "" // an order without an end must not expire
 	}
-	for _, name := range names {
-		all[name] = value(c, name)
+}
+
+// values gives those that the expressions name: DynamoDB refuses any other.
+func values(c Change, expressions string) map[string]types.AttributeValue {
+	all := map[string]types.AttributeValue{}
+	for _, name := range strings.FieldsFunc(expressions, func(r rune) bool { return strings.ContainsRune(" ,()", r) }) {
+		if name[0] == ':' {
+			all[name] = value(c, name[1:])
+		}
 	}
 	return all
 }
 
 func value(c Change, name string) types.AttributeValue {
 	switch name {
-	case ":O", ":C", ":H":
-		return text(name[1:])
-	case ":lo":
+	case "O", "C", "H", "FO", "FC":
+		return text(name)
+	case "st":
+		return text(stateName(c.State))
+	case "lo":
 		return text(c.Holder)
-	case ":why":
+	case "why":
 		return text(c.Why)
-	case ":g":
-		return number(c.Gen)
-	case ":lt":
-		return number(c.Token)
-	case ":u":
-		return number(c.Until)
-	case ":od":
-		return number(c.OpenFor.Milliseconds())
-	case ":oc":
-		return number(c.Opens)
-	case ":one":
-		return number(1)
-	default: // :zero
+	case "cm":
+		if c.Window.AfterCalm {
+			return number(1)
+		}
 		return number(0)
 	}
+	return number(map[string]int64{
+		"zero": 0, "one": 1, "v": itemSchema, "x": c.Now/1000 + int64(itemLife/time.Second),
+		"now": c.Now, "u": c.Until, "g": c.Gen, "lt": c.Token, "od": c.OpenFor.Milliseconds(), "oc": c.Opens,
+		"w": c.Window.Start, "n": c.Window.Tickets, "f": c.Window.Failed, "k": c.Window.OK, "sl": c.Window.Slow,
+		"least": max(0, -c.Window.OK),
+	}[name])
 }
+
+func stateName(s State) string { return [...]string{"C", "O", "H", "FO", "FC"}[s] }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
@@ -261,8 +286,10 @@ func parse(item map[string]types.AttributeValue) Record {
 	r := Record{
 		Gen: n("g"), OpenUntil: n("ou"), OpenFor: time.Duration(n("od")) * time.Millisecond, Opens: n("oc"),
 		Token: n("lt"), Holder: stringOf(item["lo"]), LeaseUntil: n("lu"), Passed: n("ps"),
-		Window: Window{Start: n("w"), Tickets: n("n"), Failed: n("f"), OK: n("k"), Slow: n("sl")},
-		Why:    stringOf(item["why"]), Updated: n("ua"),
+		Window: Window{
+			Start: n("w"), Tickets: n("n"), Failed: n("f"), OK: n("k"), Slow: n("sl"), AfterCalm: n("cm") > 0,
+		},
+		Why: stringOf(item["why"]), Updated: n("ua"),
 	}
 	switch stringOf(item["st"]) {
 	case "O":
@@ -271,6 +298,12 @@ func parse(item map[string]types.AttributeValue) Record {
 	case "H":
 		r.State = HalfOpen
 		whole = whole && r.Gen > 0 && item["lu"] != nil
+	case "FO":
+		r.State = ForcedOpen
+		whole = whole && r.Gen > 0
+	case "FC":
+		r.State = ForcedClosed
+		whole = whole && r.Gen > 0
 	}
 	if !whole {
 		return Record{}

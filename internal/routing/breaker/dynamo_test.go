@@ -46,6 +46,29 @@ func TestItemHasTheNamesOfTheProtocol(t *testing.T) {
 		"ps": number(0), "why": text("timeout"), "ua": number(1_030_000), "v": number(1),
 		"x": number(1030 + 30*24*3600),
 	}, out.Item)
+
+	for _, c := range []Change{
+		{Op: Force, State: ForcedClosed, Now: 2_000_000, Until: 2_000_000, Why: "drill"},
+		{Op: Suspect, Gen: 2, Now: 2_000_000},
+		{Op: Ticket, Gen: 2, Window: Window{Start: 2_000_000, Tickets: 20}},
+		{Op: Count, Gen: 2, Window: Window{Start: 2_000_000, OK: 1, Slow: 1}},
+		{Op: Suspect, Gen: 2, Now: 3_000_000, Window: Window{Start: 2_000_000, AfterCalm: true}},
+		{Op: Force, State: ForcedOpen, Now: 4_000_000, Why: "drill"},
+	} {
+		_, applied, err := store.Update(t.Context(), "m.1", c)
+		require.NoError(t, err)
+		require.True(t, applied, "%+v", c)
+	}
+	out, err = client.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"pk": text("brk#blue#m.1"), "sk": text("state")},
+	})
+	require.NoError(t, err)
+	zero := number(0)
+	require.Equal(t, map[string]types.AttributeValue{
+		"pk": text("brk#blue#m.1"), "sk": text("state"), "st": text("FO"), "g": number(3), "ou": zero, "od": zero,
+		"oc": zero, "lt": number(1), "ps": zero, "why": text("drill"), "ua": number(4_000_000), "v": number(1),
+		"w": zero, "n": zero, "f": zero, "k": zero, "sl": zero, "cm": zero,
+	}, out.Item, "no x: an order without an end doesn't expire")
 }
 
 // The real thing: two processes over one table, in real time. Rounds in which this machine was so slow that a
@@ -209,6 +232,11 @@ func TestItemsOfAnotherShape(t *testing.T) {
 		{"H", "lu", nil},
 		{"H", "lu", &types.AttributeValueMemberNULL{Value: true}},
 		{"H", "lu", n("1e38")},
+		{"FO", "g", nil},
+		{"FC", "g", nil},
+		{"FO", "ou", text("5")},
+		{"C", "k", n("-1")},
+		{"C", "cm", text("1")},
 	} {
 		broken := maps.Clone(whole)
 		broken["st"], broken[tc.name] = text(tc.st), tc.value
@@ -247,16 +275,28 @@ func TestClientRetries(t *testing.T) {
 			_, _ = io.Copy(w, bytes.NewBufferString(`{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`"}`))
 		}
 	}
+	load := func(d *Dynamo) error { _, err := d.Load(t.Context(), model); return err }
+	update := func(op Op) func(*Dynamo) error {
+		return func(d *Dynamo) error { _, _, err := d.Update(t.Context(), model, Change{Op: op}); return err }
+	}
+	lost := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
+	broken := func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }
 	tests := []struct {
 		name   string
+		ask    func(*Dynamo) error
 		answer func(http.ResponseWriter)
 		calls  int64
 	}{
-		{"connection lost", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 2},
-		{"server error", func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }, 2},
-		{"throttled", fault("ThrottlingException"), 1},
-		{"capacity", fault("ProvisionedThroughputExceededException"), 1},
-		{"refused", fault("ValidationException"), 1},
+		{"connection lost", load, lost, 2},
+		{"server error", load, broken, 2},
+		{"throttled", load, fault("ThrottlingException"), 1},
+		{"capacity", load, fault("ProvisionedThroughputExceededException"), 1},
+		{"refused", load, fault("ValidationException"), 1},
+		{"a fenced write", update(Trip), lost, 2},
+		{"a ticket is asked for once", update(Ticket), lost, 1},
+		{"a ticket is asked for once, too", update(Ticket), broken, 1},
+		{"an addition is sent once", update(Count), lost, 1},
+		{"an addition is sent once, too", update(Count), broken, 1},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -272,8 +312,7 @@ func TestClientRetries(t *testing.T) {
 			}
 			client := NewClient(cfg, func(o *dynamodb.Options) { o.BaseEndpoint = &srv.URL })
 			defer client.Options().HTTPClient.(*http.Client).CloseIdleConnections()
-			_, err := NewDynamo(client, "t", "").Load(t.Context(), model)
-			require.Error(t, err)
+			require.Error(t, tc.ask(NewDynamo(client, "t", "")))
 			require.Equal(t, tc.calls, calls.Load())
 		})
 	}

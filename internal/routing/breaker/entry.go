@@ -53,9 +53,9 @@ func (e *entry) tooOld(now int64) bool {
 // limit is the age in ms from which the copy is too old.
 func (e *entry) limit(now int64) int64 {
 	switch {
-	case e.rec.State == Closed, e.dirty:
+	case e.rec.State == Closed, e.rec.State == ForcedClosed, e.dirty:
 		return ageClosed
-	case e.rec.State == Open && now < e.due():
+	case e.rec.State == ForcedOpen, e.rec.State == Open && now < e.due():
 		return ageOpen
 	default:
 		return ageDue
@@ -69,6 +69,7 @@ func (e *entry) due() int64 {
 
 // judge says what a call gets now.
 func (e *entry) judge(now int64) verdict {
+	e.expire(now)
 	v := e.rec.judge(now, e.due())
 	if v == try && e.acquiring {
 		return refuse
@@ -76,12 +77,20 @@ func (e *entry) judge(now int64) verdict {
 	return v
 }
 
+// expire closes what was forced and is over.
+func (e *entry) expire(now int64) {
+	if e.rec.State == ForcedOpen || e.rec.State == ForcedClosed {
+		e.take(e.rec, now)
+	}
+}
+
 // take makes r the record to go by. A deadline, once heard of, is not forgotten within its generation.
 func (e *entry) take(r Record, now int64) {
+	r = r.at(now)
 	if r == e.rec {
 		return
 	}
-	if r.Gen != e.rec.Gen || (r.State == Closed) != (e.rec.State == Closed) {
+	if r.Gen != e.rec.Gen && !r.created(e.rec) || (r.State == Closed) != (e.rec.State == Closed) {
 		e.era++
 		e.run = 0
 		e.jitter = e.world.chance() * openJitter
@@ -151,6 +160,7 @@ func (e *entry) answered(seq uint64, r Record, applied bool, err error, now int6
 // meet settles what holds when the store says r: r, unless this process opened, unheard, in the very generation
 // that is still closed there. Then the opening is told with its own end, and without raising the exponent.
 func (e *entry) meet(r Record, now int64) (Change, bool) {
+	r = r.at(now)
 	if e.dirty && r.State == Closed && r.Gen == e.base && e.rec.State == Open && e.rec.OpenUntil > now {
 		e.writes++
 		return Change{
@@ -164,19 +174,28 @@ func (e *entry) meet(r Record, now int64) (Change, bool) {
 }
 
 // status is the entry as /v1/status shows it.
-func (e *entry) status() Status {
+func (e *entry) status(now int64) Status {
+	e.expire(now)
 	s := Status{
 		Candidate: e.id, State: e.rec.State, Cooling: e.rec.cooling(), Generation: e.rec.Gen, Why: e.rec.Why,
 	}
-	if e.rec.State == Open {
-		s.Until = time.UnixMilli(e.due())
+	if e.rec.State != Closed && e.rec.State != HalfOpen {
+		s.Until = e.until()
 	}
 	return s
 }
 
+// until is the end of an opening or of a forced state as this process sees it, zero for none.
+func (e *entry) until() time.Time {
+	if e.rec.OpenUntil == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(e.due())
+}
+
 // refusal tells a caller why and until when, as far as is known.
 func (e *entry) refusal() *Refusal {
-	r := &Refusal{State: e.rec.State, Cooling: e.rec.cooling(), Until: time.UnixMilli(e.due())}
+	r := &Refusal{State: e.rec.State, Cooling: e.rec.cooling(), Until: e.until()}
 	if e.rec.State == HalfOpen {
 		r.Until = time.UnixMilli(e.rec.LeaseUntil)
 	}

@@ -32,16 +32,20 @@ const (
 	Closed State = iota
 	Open
 	HalfOpen
+	ForcedOpen   // by an operator: no call
+	ForcedClosed // by an operator: every call, and nothing is counted
 )
 
-// String is the state's name in /v1/status, logs and metrics: closed, open, half-open.
-func (s State) String() string { return [...]string{"closed", "open", "half-open"}[s] }
+// String is the state's name in /v1/status, logs and metrics: closed, open, half-open, forced-open, forced-closed.
+func (s State) String() string {
+	return [...]string{"closed", "open", "half-open", "forced-open", "forced-closed"}[s]
+}
 
 // Refusal says why a candidate may not be called now. It is an error so that it can travel as one.
 type Refusal struct {
 	State   State
 	Cooling bool      // rate-limited or loading, not failed
-	Until   time.Time // when it may be asked again, as far as is known
+	Until   time.Time // when it may be asked again, as far as is known; zero: forced open without an end
 }
 
 // Error implements error.
@@ -53,7 +57,7 @@ type Status struct {
 	State      State
 	Cooling    bool
 	Generation int64
-	Until      time.Time // open or cooling until, zero if closed
+	Until      time.Time // open, cooling or forced until; zero: closed, or forced without an end
 	Why        string    // last reason
 }
 

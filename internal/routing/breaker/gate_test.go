@@ -413,5 +413,6 @@ func TestOpenFor(t *testing.T) {
 
 func TestStateNames(t *testing.T) {
 	require.Equal(t, "closed open half-open", Closed.String()+" "+Open.String()+" "+HalfOpen.String())
+	require.Equal(t, "forced-open forced-closed", ForcedOpen.String()+" "+ForcedClosed.String())
 	require.EqualError(t, &Refusal{State: HalfOpen}, "breaker half-open")
 }

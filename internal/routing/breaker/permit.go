@@ -80,6 +80,7 @@ func (p *permit) report(o Outcome, late bool) {
 // judge makes the change that an ordinary call's bad end asks for, if it does. current: it counts in this era.
 func (p *permit) judge(o Outcome, current bool) (c Change, seq uint64, ok bool) {
 	e, now := p.entry, unixMilli(p.gate.world)
+	e.expire(now)
 	switch {
 	case e.rec.State == Open && o.Class == Cool:
 		c, ok = p.gate.settings.afterCool(e.rec, o, now)

@@ -16,7 +16,9 @@ const (
 // judge says what a call gets. due is when an opening is over for this process.
 func (r Record) judge(now, due int64) verdict {
 	switch {
-	case r.State == Closed:
+	case r.State == ForcedOpen && !r.closed(now):
+		return refuse
+	case r.State == Closed, r.State == ForcedOpen, r.State == ForcedClosed:
 		return admit
 	case r.State == Open && now < due, r.State == HalfOpen && now < r.LeaseUntil:
 		return refuse
