@@ -72,7 +72,7 @@ func (d *draft) conclude() {
 	}
 	r.Task = r.Tags["task"]
 	r.Structured = r.Needs.JSON || d.forced
-	r.Tokens = d.tokens.tokens()
+	r.Tokens = d.tokens.tokens() // until it is corrected
 	r.Language = language(lastUser(r.Messages))
 }
 

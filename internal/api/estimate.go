@@ -6,8 +6,8 @@ import (
 )
 
 // estimate counts text towards a number of tokens: three narrow characters are one, a wide one (CJK and beyond) is
-// one. It errs on the high side for English, so that a window isn't overrun.
-type estimate struct{ narrow, wide int }
+// one. It errs on the high side for English, so that a window isn't overrun. What isn't text is fixed.
+type estimate struct{ narrow, wide, fixed int }
 
 const (
 	tokensPerMessage = 4
@@ -16,7 +16,9 @@ const (
 	firstEastern     = 0x1100 // Hangul's letters; no Han, kana or Hangul before it
 )
 
-func (e *estimate) tokens() int { return (e.narrow+2)/3 + e.wide }
+func (e *estimate) tokens() int { return e.narrowTokens() + e.wide + e.fixed }
+
+func (e *estimate) narrowTokens() int { return (e.narrow + 2) / 3 }
 
 // countText adds text, plain or as written in JSON: there \u4f60 is one character.
 func countText[T string | []byte](e *estimate, s T) {

@@ -47,6 +47,7 @@ func (h *handler) chat(w *writer, r *http.Request, tenant string) error {
 		return err
 	}
 	d.req.RouteID, d.req.Tenant, d.req.Received = id, tenant, received
+	d.req.Tokens = h.deps.Correction.tokens(d.tokens)
 	ctx, cancel := context.WithCancel(r.Context())
 	x := &exchange{h: h, w: w, draft: d, cancel: cancel}
 	defer x.finish(r.Context())
@@ -84,6 +85,7 @@ func (x *exchange) finish(ctx context.Context) {
 	d.Complete = x.tally.finish != "" // whatever comes after that
 	d.Finish, d.ToolCalls, d.Refusal = x.tally.finish, x.tally.tools, x.tally.refusal
 	d.Duration = time.Since(x.draft.req.Received)
+	x.learn(trace.Tier)
 	done, t := x.done, &x.tally
 	x.h.deps.After(ctx, func(ctx context.Context) {
 		text, short := t.content()

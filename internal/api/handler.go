@@ -46,6 +46,8 @@ type Deps struct {
 	After func(ctx context.Context, work func(context.Context))
 	// Finished is told, inside After, of each request that reached routing: once, whatever became of it. nil: nobody.
 	Finished func(ctx context.Context, req *routing.Request, trace routing.Trace, done Done)
+	// Correction corrects the estimates of prompts, and learns from answers. nil: estimates stay as they are.
+	Correction *Correction
 	// Ready says whether /healthz may say so. nil: always.
 	Ready func() bool
 	// Log is told of panics, without a word of the request. nil: nowhere.

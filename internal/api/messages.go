@@ -172,7 +172,7 @@ func toolCall(m *providers.Message, v gjson.Result) error {
 
 // count adds a message to the estimate of the prompt.
 func (d *draft) count(m *providers.Message) {
-	d.tokens.wide += tokensPerMessage
+	d.tokens.fixed += tokensPerMessage
 	countText(&d.tokens, m.Text)
 	for _, c := range m.ToolCalls {
 		countText(&d.tokens, c.Name)
@@ -180,7 +180,7 @@ func (d *draft) count(m *providers.Message) {
 	}
 	for _, p := range m.Parts {
 		if p.ImageURL != "" {
-			d.tokens.wide += tokensPerImage
+			d.tokens.fixed += tokensPerImage
 		}
 	}
 }

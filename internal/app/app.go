@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"holdfast/internal/api"
 	"holdfast/internal/cache"
 	"holdfast/internal/config"
 	"holdfast/internal/providers"
@@ -65,6 +66,7 @@ type App struct {
 	after   afterwork
 	now     atomic.Pointer[state]
 	renewal renewal
+	tokens  api.Correction
 }
 
 // Open makes an App of a configuration. It reads the breakers' items once, within 300 ms. A store that can't be

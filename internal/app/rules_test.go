@@ -1,6 +1,9 @@
 package app
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,4 +46,30 @@ func TestARuleChooses(t *testing.T) {
 		require.Equal(t, tt.rule, got.meta.Rule)
 		require.Equal(t, "default", got.meta.Chain)
 	}
+}
+
+// Estimates are corrected by what models really counted, and stay so under the next configuration.
+func TestEstimatesAreCorrectedByUsage(t *testing.T) {
+	const yaml = `auth: {anonymous: true}
+candidates:
+  - {id: small, provider: script, model: "text=yes", priority: 1}
+  - {id: large, provider: script, model: "text=yes", priority: 2}
+cache: {mode: "off"}
+rules: [{name: long, when: tokens > 250, use: [large]}]
+`
+	text := strings.Repeat("one ", 200) // about 267 tokens; these models count words
+	l := &lab{t: t, log: &locked{}}
+	l.start(yaml, Options{})
+	for range 50 {
+		require.Equal(t, "large", l.ask(false, text).meta.Candidate, "few answers decide nothing")
+	}
+	require.Equal(t, "small", l.ask(false, text).meta.Candidate)
+	path := filepath.Join(t.TempDir(), "holdfast.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(yaml+"limits: {body: 1MiB}\n"), 0o600))
+	next, _, err := config.Load(t.Context(), config.Source{Location: path})
+	require.NoError(t, err)
+	before := l.app.now.Load()
+	l.app.take(t.Context(), next)
+	require.NotSame(t, before, l.app.now.Load())
+	require.Equal(t, "small", l.ask(false, text).meta.Candidate)
 }

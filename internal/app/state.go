@@ -65,7 +65,7 @@ func (a *App) build(ctx context.Context, c *config.Config, old *state) (*state, 
 	}
 	s.handler = api.New(
 		api.Settings{Keys: keys, Anonymous: c.Auth.Anonymous, MaxBody: c.Limits.Body, Version: a.options.Version},
-		api.Deps{Router: router, After: a.after.run, Finished: finished, Log: a.log},
+		api.Deps{Router: router, After: a.after.run, Finished: finished, Correction: &a.tokens, Log: a.log},
 	)
 	if a.options.Local {
 		s.handler = withDrill(s.handler, clients)
