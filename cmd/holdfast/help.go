@@ -35,6 +35,24 @@ doesn't hold: exit status 1.
     - {name: long, request: {tokens: 40000, tenant: team-a}, want: {rule: long, candidates: [large-context]}}
 `
 
+const breakerHelp = `usage: holdfast breaker [list [CANDIDATE …]]
+       holdfast breaker open  CANDIDATE [--for 10m] [--why TEXT]
+       holdfast breaker close CANDIDATE [--for 10m] [--why TEXT]
+       holdfast breaker reset CANDIDATE [--why TEXT]
+
+Shows and forces the breakers of the fleet that shares a table. open: no call goes to the candidate; close: every call
+does, whatever fails; for the time that --for says (1s to 720h), else until the next word. reset: the breaker is closed,
+and works as it always does. Every serving process sees it within 5 s. --why (200 bytes at most) stands in
+/v1/status and here; it is no place for secrets.
+
+  --table NAME         HOLDFAST_TABLE         the fleet's table; needed
+  --config PATH|URL    HOLDFAST_CONFIG        the configuration that says which candidates there are; without it any
+                                              id is taken, and list wants ids
+
+Needs AWS credentials that may read and update the breakers' items: those of the deployed stack's role
+BreakerOperatorArn. Exit status 0: done; 1: the table can't be reached, or refuses; 2: wrong use, nothing was changed.
+`
+
 const migrateHelp = `usage: holdfast migrate [--database-url URL] [--table NAME]
 
 Applies the migrations to the database (HOLDFAST_DATABASE_URL) and, on an endpoint that isn't AWS, creates the table

@@ -41,6 +41,7 @@ func commands() []command {
 		{"serve", "serve the chat API on this machine", serveHelp, runServe},
 		{"lambda", "run a Lambda bootstrap behind a local Function URL", lambdaHelp, runLambda},
 		{"check", "say whether a configuration is right, and show what it means", checkHelp, runCheck},
+		{"breaker", "show the fleet's breakers, force one open or closed", breakerHelp, runBreaker},
 		{"migrate", "prepare the database and the table that the environment names", migrateHelp, runMigrate},
 		{"version", "print the version", versionHelp, runVersion},
 	}

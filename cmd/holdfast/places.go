@@ -20,12 +20,23 @@ const defaultListen = "127.0.0.1:8080"
 type places struct {
 	config, listen string
 	cases          string // file of rule tests, for check
+	duration, why  string // of an order, for breaker
 	app            app.Places
+	words          []string // what stands between the flags
 }
 
-// arguments reads the flags of a command, out of those that name places. status is the exit status where the
-// command ends here: its help was asked for, or it was used wrongly.
+// arguments reads the flags of a command that takes nothing else, out of those that name places. status is the exit
+// status where the command ends here: its help was asked for, or it was used wrongly.
 func arguments(name string, args []string, env environment, flags ...string) (p places, status int, ok bool) {
+	p, status, ok = wordsAndFlags(name, args, env, flags...)
+	if ok && len(p.words) > 0 {
+		return p, misuse(name, env, fmt.Errorf("unexpected argument %q", p.words[0])), false
+	}
+	return p, status, ok
+}
+
+// wordsAndFlags reads flags and words in any order.
+func wordsAndFlags(name string, args []string, env environment, flags ...string) (p places, status int, ok bool) {
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	p.app.AWS = awschain.Load
@@ -40,20 +51,26 @@ func arguments(name string, args []string, env environment, flags ...string) (p 
 		}
 		set.StringVar(into, f, value, variable)
 	}
+	for err := set.Parse(args); ; err = set.Parse(set.Args()[1:]) {
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			c, _ := find(name)
+			fmt.Fprint(env.stdout, c.help)
+			return p, exitOK, false
+		case err != nil:
+			return p, misuse(name, env, err), false
+		case set.NArg() == 0:
+			return p, exitOK, true
+		}
+		p.words = append(p.words, set.Arg(0))
+	}
+}
+
+// misuse tells how a command is used.
+func misuse(name string, env environment, err error) (status int) {
 	c, _ := find(name)
-	err := set.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(env.stdout, c.help)
-		return p, exitOK, false
-	case err == nil && set.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", set.Arg(0))
-	}
-	if err != nil {
-		fmt.Fprintf(env.stderr, "holdfast %s: %v\n\n%s", name, err, c.help)
-		return p, exitRefused, false
-	}
-	return p, exitOK, true
+	fmt.Fprintf(env.stderr, "holdfast %s: %v\n\n%s", name, err, c.help)
+	return exitRefused
 }
 
 // named gives the place of a flag, its environment variable and its default.
@@ -63,6 +80,10 @@ func (p *places) named(name string) (into *string, variable, standard string) {
 		return &p.config, "HOLDFAST_CONFIG", ""
 	case "cases":
 		return &p.cases, "", ""
+	case "for":
+		return &p.duration, "", ""
+	case "why":
+		return &p.why, "", ""
 	case "listen":
 		return &p.listen, "HOLDFAST_LISTEN", defaultListen
 	case "table":

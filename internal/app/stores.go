@@ -27,7 +27,12 @@ func openBreakers(ctx context.Context, p Places, log *slog.Logger) (breaker.Stor
 	if err != nil {
 		return nil, nil, err
 	}
-	return breaker.NewDynamo(client, p.Table, ""), func() { breaker.CloseIdle(client) }, nil
+	return breakerStore(client, p.Table), func() { breaker.CloseIdle(client) }, nil
+}
+
+// breakerStore is the fleet's: everybody who has the table is of the same fleet.
+func breakerStore(client breaker.DynamoAPI, table string) *breaker.Dynamo {
+	return breaker.NewDynamo(client, table, "")
 }
 
 // dynamo is a client for the table.
@@ -36,11 +41,13 @@ func (p Places) dynamo(ctx context.Context) (*dynamodb.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("AWS settings for the table %s: %w", p.Table, err)
 	}
-	return breaker.NewClient(cfg, func(o *dynamodb.Options) {
-		if endpoint := dynamoEndpoint(); endpoint != "" {
-			o.BaseEndpoint = &endpoint
-		}
-	}), nil
+	return breaker.NewClient(cfg, atEndpoint), nil
+}
+
+func atEndpoint(o *dynamodb.Options) {
+	if endpoint := dynamoEndpoint(); endpoint != "" {
+		o.BaseEndpoint = &endpoint
+	}
 }
 
 // dynamoEndpoint is where DynamoDB is said to be; "": at AWS.

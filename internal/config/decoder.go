@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -95,7 +97,7 @@ func (d *decoder) mapping(f fields) reader {
 			at := join(path, p.key)
 			read, ok := f[p.key]
 			if !ok {
-				d.fail(p.keyNode, "unknown key %q%s%s", brief(p.key), inside(path), suggest(p.key, f))
+				d.fail(p.keyNode, "unknown key %q%s%s", brief(p.key), inside(path), suggest(p.key, maps.Keys(f)))
 				continue
 			}
 			d.visit(p.value, at, read)
@@ -264,11 +266,11 @@ func clip(s string, most int) string {
 	return s
 }
 
-// suggest gives the known key that was probably meant: the one with the fewest slips, two at most.
-func suggest(key string, f fields) string {
+// suggest gives the known name that was probably meant: the one with the fewest slips, two at most.
+func suggest(key string, names iter.Seq[string]) string {
 	const tooMany = 3
 	best, slips := "", tooMany
-	for known := range f {
+	for known := range names {
 		if n := edits(key, known, tooMany); n < slips || n == slips && known < best {
 			best, slips = known, n
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -59,6 +60,6 @@ func TestSuggestions(t *testing.T) {
 		"lsat": " (did you mean last?)", "frist_token": " (did you mean first_token?)", "firsttoken": " (did you mean first_token?)",
 		"bases": " (did you mean base?)", "x": "", "timeout": "", "": "",
 	} {
-		require.Equal(t, want, suggest(key, f), key)
+		require.Equal(t, want, suggest(key, maps.Keys(f)), key)
 	}
 }

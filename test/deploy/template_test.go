@@ -277,6 +277,29 @@ func TestFunctionsMayDoLittle(t *testing.T) {
 	}
 }
 
+// Who forces breakers may do that and nothing else, and the functions don't share it.
+func TestOperatorsMayDoLittle(t *testing.T) {
+	roles := resources(t, "AWS::IAM::Role")
+	require.Len(t, roles, 1)
+	role := roles["BreakerOperator"].at("Properties")
+	require.Equal(t, []string{"BreakerOperation"}, role.at("ManagedPolicyArns").values())
+	require.Nil(t, role.at("Policies").Node)
+	trusted := role.at("AssumeRolePolicyDocument", "Statement").items()
+	require.Len(t, trusted, 1)
+	require.Equal(t, "arn:${AWS::Partition}:iam::${AWS::AccountId}:root", trusted[0].at("Principal", "AWS").value(), "this account only")
+
+	statements := resources(t, "AWS::IAM::ManagedPolicy")["BreakerOperation"].at("Properties", "PolicyDocument", "Statement").items()
+	require.Len(t, statements, 1)
+	require.Equal(t, []string{"dynamodb:GetItem", "dynamodb:UpdateItem"}, statements[0].at("Action").values())
+	require.Equal(t, "Table.Arn", statements[0].at("Resource").value())
+	keys := statements[0].at("Condition", "ForAllValues:StringLike", "dynamodb:LeadingKeys").values()
+	require.Equal(t, []string{"brk#*"}, keys)
+
+	outputs := read(t, "template.yaml").at("Outputs")
+	require.Equal(t, "BreakerOperator.Arn", outputs.at("BreakerOperatorArn", "Value").value())
+	require.Equal(t, "BreakerOperation", outputs.at("BreakerOperationArn", "Value").value())
+}
+
 func TestEvents(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "events", "*.json"))
 	require.NoError(t, err)

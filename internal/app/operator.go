@@ -1,0 +1,87 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"holdfast/internal/routing/breaker"
+)
+
+// Operator sees and forces the breakers of the fleet that shares a table. People use it; requests don't.
+type Operator struct {
+	store *breaker.Dynamo
+	table string
+}
+
+// Order is an operator's word: the state of a candidate until a time, or until the next word where that is zero.
+type Order struct {
+	State breaker.State // ForcedOpen, ForcedClosed; Closed takes earlier words back
+	Until time.Time
+	Why   string
+}
+
+// NewOperator makes an Operator for the table that the places name. It asks nothing of it yet.
+func NewOperator(ctx context.Context, p Places) (*Operator, error) {
+	cfg, err := p.aws()(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("AWS settings for the table %s: %w", p.Table, err)
+	}
+	// Its own client: a person waits longer than a request, and may be far from the region.
+	client := dynamodb.NewFromConfig(cfg, atEndpoint, func(o *dynamodb.Options) {
+		o.HTTPClient = &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}}
+	})
+	return &Operator{store: breakerStore(client, p.Table), table: p.Table}, nil
+}
+
+// States tells how the breakers of candidates are now, in the order of the candidates.
+func (o *Operator) States(ctx context.Context, candidates ...string) ([]breaker.Status, error) {
+	records, err := o.store.Read(ctx, candidates...)
+	if err != nil {
+		return nil, o.explain(err)
+	}
+	now := time.Now()
+	all := make([]breaker.Status, len(candidates))
+	for i, c := range candidates {
+		all[i] = records[c].Status(c, now)
+	}
+	return all, nil
+}
+
+// Force gives an order for a candidate and tells the state before and after it. Whatever the fleet is doing, the order
+// holds: what was under way for an earlier state changes nothing any more.
+func (o *Operator) Force(ctx context.Context, candidate string, order Order) (before, after breaker.Status, err error) {
+	was, err := o.States(ctx, candidate)
+	if err != nil {
+		return before, after, err
+	}
+	now := time.Now()
+	c := breaker.Change{Op: breaker.Force, State: order.State, Now: now.UnixMilli(), Why: order.Why}
+	if !order.Until.IsZero() {
+		c.Until = order.Until.UnixMilli()
+	}
+	r, _, err := o.store.Update(ctx, candidate, c)
+	if err != nil {
+		return before, after, o.explain(err)
+	}
+	return was[0], r.Status(candidate, now), nil
+}
+
+// explain tells a person what the SDK's words mean.
+func (o *Operator) explain(err error) error {
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return fmt.Errorf("there is no table %s in this account and region", o.table)
+	}
+	var refused smithy.APIError
+	if errors.As(err, &refused) {
+		return fmt.Errorf("table %s: %s: %s", o.table, refused.ErrorCode(), refused.ErrorMessage())
+	}
+	return fmt.Errorf("table %s: %w", o.table, err)
+}
