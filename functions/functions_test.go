@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,12 +155,49 @@ func answer(t *testing.T, dir string) {
 	})
 }
 
-func serve(t *testing.T, program string) (url string) {
+// A function takes a newer configuration after its answers, whether it is a file or a URL's.
+func TestFunctionsTakeANewerConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	build(t, dir, "stream")
+	other := strings.Replace(configuration, "id: local", "id: other", 1)
+	var text atomic.Value
+	text.Store(configuration)
+	place := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, text.Load().(string))
+	}))
+	t.Cleanup(place.Close)
+	file := filepath.Join(dir, "holdfast.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(configuration), 0o600))
+	for _, tt := range []struct {
+		name, location string
+		change         func() error
+		within         time.Duration
+	}{
+		{"file", file, func() error { return os.WriteFile(file, []byte(other), 0o600) }, 5 * time.Second},
+		{"URL", place.URL, func() error { text.Store(other); return nil }, 20 * time.Second}, // it is asked once in 10 s
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			url := serve(t, bootstrap(dir, "stream"), "HOLDFAST_CONFIG="+tt.location)
+			candidate := func() string {
+				resp, err := http.Post(url+"/v1/chat/completions", "application/json", strings.NewReader(`{"messages":[{"role":"user","content":"hi"}]}`))
+				require.NoError(t, err)
+				defer resp.Body.Close()
+				return resp.Header.Get("Holdfast-Candidate")
+			}
+			require.Equal(t, "local", candidate())
+			require.NoError(t, tt.change())
+			require.Eventually(t, func() bool { return candidate() == "other" }, tt.within, 50*time.Millisecond)
+		})
+	}
+}
+
+func serve(t *testing.T, program string, env ...string) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	s := lambdahttp.Server{Bootstrap: program, Env: start(ctx, "").Env, Stdout: t.Output(), Stderr: t.Output()}
+	s := lambdahttp.Server{Bootstrap: program, Env: start(ctx, "", env...).Env, Stdout: t.Output(), Stderr: t.Output()}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, l) }()
 	t.Cleanup(func() {

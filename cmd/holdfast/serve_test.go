@@ -7,10 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -168,4 +171,62 @@ func TestLoopback(t *testing.T) {
 	} {
 		require.Equal(t, want, loopback(address), address)
 	}
+}
+
+// changed is how soon serve takes a changed file.
+const changed = 2 * time.Second
+
+// candidate asks and says who answered.
+func (s *served) candidate(t *testing.T) string {
+	t.Helper()
+	res := s.post(t, hi)
+	_, err := io.Copy(io.Discard, res.Body)
+	require.NoError(t, err)
+	return res.Header.Get("Holdfast-Candidate")
+}
+
+func of(id string) string {
+	return "auth: {anonymous: true}\ncandidates: [{id: " + id + ", provider: script, model: echo}]\n"
+}
+
+// A configuration is rolled out by writing its file, renaming another over it, or turning a link, as Kubernetes does.
+func TestServeTakesAChangedFile(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) { require.NoError(t, os.WriteFile(at(name), []byte(text), 0o600)) }
+	turn := func(target string) {
+		require.NoError(t, os.Symlink(target, at("next")))
+		require.NoError(t, os.Rename(at("next"), at("holdfast.yaml")))
+	}
+	write("one.yaml", of("a"))
+	turn("one.yaml")
+	s := start(t, "--config", at("holdfast.yaml"))
+	require.Equal(t, "a", s.candidate(t))
+	for _, tt := range []struct {
+		name, want string
+		change     func()
+	}{
+		{"written in place", "b", func() { write("one.yaml", of("b")) }},
+		{"another linked", "c", func() { write("two.yaml", of("c")); turn("two.yaml") }},
+		{"the link replaced by a file", "d", func() {
+			write("three.yaml", of("d"))
+			require.NoError(t, os.Rename(at("three.yaml"), at("holdfast.yaml")))
+		}},
+		{"removed and written again", "e", func() {
+			require.NoError(t, os.Remove(at("holdfast.yaml")))
+			write("holdfast.yaml", of("e"))
+		}},
+	} {
+		tt.change()
+		require.Eventually(t, func() bool { return s.candidate(t) == tt.want }, changed, 20*time.Millisecond, tt.name)
+	}
+
+	write("holdfast.yaml", of("f")+"colour: red\n")
+	require.Eventually(t, func() bool { return strings.Contains(s.stderr.String(), "configuration refused") }, changed, 20*time.Millisecond)
+	require.Contains(t, s.stderr.String(), `unknown key \"colour\"`)
+	require.Equal(t, "e", s.candidate(t))
+	s.stop()
+	require.Equal(t, exitOK, <-s.status)
+	require.Equal(t, 4, strings.Count(s.stderr.String(), "configuration reloaded"), s.stderr)
+	require.Equal(t, 1, strings.Count(s.stderr.String(), "configuration refused"), s.stderr)
 }

@@ -114,16 +114,17 @@ func (l *lab) serve(cfg *config.Config, o Options) {
 
 // reply is what a caller got.
 type reply struct {
-	status int
-	header http.Header
-	text   string
-	finish string
-	done   bool // [DONE] came
-	failed bool // an error event, an error body or a body that broke off
-	hung   bool // the caller's own limit ended it
-	meta   struct {
-		Tier, Candidate, Chain, Rule string
-		Attempts                     []struct {
+	status  int
+	header  http.Header
+	text    string
+	finish  string
+	done    bool     // [DONE] came
+	failed  bool     // an error event, an error body or a body that broke off
+	hung    bool     // the caller's own limit ended it
+	configs []string // each time that metadata came
+	meta    struct {
+		Tier, Candidate, Chain, Rule, Config string
+		Attempts                             []struct {
 			Candidate, Outcome, Skipped string
 			Cost                        *float64 `json:"cost_usd"`
 			Estimated                   bool     `json:"cost_estimated"`
@@ -217,6 +218,7 @@ func (r *reply) take(data []byte) {
 	if v.Holdfast != nil {
 		r.meta.Attempts = nil
 		_ = json.Unmarshal(v.Holdfast, &r.meta) // what isn't there fails the assertions on it
+		r.configs = append(r.configs, r.meta.Config)
 	}
 	r.failed = r.failed || v.Error != nil
 	for _, c := range v.Choices {

@@ -100,7 +100,7 @@ func (s *state) retire() {
 // close drops idle connections.
 func (s *state) close() {
 	for _, client := range s.clients {
-		if c, ok := client.(interface{ CloseIdleConnections() }); ok {
+		if c, ok := client.(providers.IdleCloser); ok {
 			c.CloseIdleConnections()
 		}
 	}

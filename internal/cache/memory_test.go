@@ -52,3 +52,31 @@ func TestMemoryAge(t *testing.T) {
 		require.Zero(t, m.used.Len(), "found too old, it is gone")
 	})
 }
+
+// A smaller store forgets what was used least lately.
+func TestMemoryResize(t *testing.T) {
+	m := NewMemory(3)
+	entry := func(i byte) Entry { return Entry{Exact: Hash{i}, Answer: "a", TTL: time.Hour} }
+	kept := func() (out []byte) {
+		for i := range byte(9) {
+			if _, found, err := m.Find(t.Context(), Hash{}, Hash{i}, Hash{}); err == nil && found {
+				out = append(out, i)
+			}
+		}
+		return out
+	}
+	for i := range byte(4) {
+		require.NoError(t, m.Put(t.Context(), entry(i)))
+	}
+	require.Equal(t, []byte{1, 2, 3}, kept())
+	m.Resize(1)
+	require.Equal(t, []byte{3}, kept())
+	m.Resize(2)
+	require.NoError(t, m.Put(t.Context(), entry(4)))
+	require.Equal(t, []byte{3, 4}, kept())
+	m.Resize(0)
+	for i := range byte(4) {
+		require.NoError(t, m.Put(t.Context(), entry(5+i)))
+	}
+	require.Len(t, kept(), 6)
+}
