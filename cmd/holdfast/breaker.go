@@ -7,8 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"holdfast/internal/app"
 	"holdfast/internal/config"
@@ -19,7 +17,6 @@ const (
 	operatorTime = 15 * time.Second    // for all that is asked of the table
 	shortestFor  = time.Second         // of an order
 	longestFor   = 30 * 24 * time.Hour // one that is forgotten should end some day, or be meant to have no end
-	longestWhy   = 200                 // bytes
 )
 
 func runBreaker(ctx context.Context, args []string, env environment) int {
@@ -66,7 +63,7 @@ func (p places) candidates(ctx context.Context, env environment) (*config.Config
 
 // request is what the words ask for.
 type request struct {
-	order      *app.Order // nil: only show
+	order      *breaker.Order // nil: only show
 	candidates []string
 }
 
@@ -78,11 +75,11 @@ func (p places) request(c *config.Config, now time.Time) (r request, err error) 
 	}
 	switch verb {
 	case "open":
-		r.order = &app.Order{State: breaker.ForcedOpen}
+		r.order = &breaker.Order{To: breaker.ForcedOpen}
 	case "close":
-		r.order = &app.Order{State: breaker.ForcedClosed}
+		r.order = &breaker.Order{To: breaker.ForcedClosed}
 	case "reset":
-		r.order = &app.Order{State: breaker.Closed}
+		r.order = &breaker.Order{To: breaker.Closed}
 	case "list":
 		return p.list(c, r)
 	default:
@@ -91,13 +88,13 @@ func (p places) request(c *config.Config, now time.Time) (r request, err error) 
 	if len(r.candidates) != 1 {
 		return r, fmt.Errorf("%s is for one candidate", verb)
 	}
-	if verb == "reset" && p.duration != "" {
-		return r, errors.New("reset has no end: it takes no --for")
-	}
 	if r.order.Until, err = end(p.duration, now); err != nil {
 		return r, err
 	}
-	if r.order.Why, err = reason(p.why); err != nil {
+	if r.order.Why = "operator"; p.why != "" {
+		r.order.Why += ": " + p.why
+	}
+	if err := r.order.Check(now); err != nil {
 		return r, err
 	}
 	return r, check(c, r.candidates)
@@ -141,17 +138,6 @@ func end(duration string, now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("--for %q: a time such as 90s, 10m or 2h, at most %.0fh", duration, longestFor.Hours())
 	}
 	return now.Add(d), nil
-}
-
-// reason of an order. It goes into logs and statuses, so it is one short line.
-func reason(why string) (string, error) {
-	if why == "" {
-		return "operator", nil
-	}
-	if len(why) > longestWhy || !utf8.ValidString(why) || strings.ContainsFunc(why, unicode.IsControl) {
-		return "", fmt.Errorf("--why: one line of at most %d bytes", longestWhy)
-	}
-	return "operator: " + why, nil
 }
 
 // carryOut does what was asked and shows it.

@@ -42,7 +42,7 @@ const breakerHelp = `usage: holdfast breaker [list [CANDIDATE …]]
 
 Shows and forces the breakers of the fleet that shares a table. open: no call goes to the candidate; close: every call
 does, whatever fails; for the time that --for says (1s to 720h), else until the next word. reset: the breaker is closed,
-and works as it always does. Every serving process sees it within 5 s. --why (200 bytes at most) stands in
+and works as it always does. Every serving process sees it within 5 s. --why (one short line) stands in
 /v1/status and here; it is no place for secrets.
 
   --table NAME         HOLDFAST_TABLE         the fleet's table; needed

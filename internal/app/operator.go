@@ -20,13 +20,6 @@ type Operator struct {
 	table string
 }
 
-// Order is an operator's word: the state of a candidate until a time, or until the next word where that is zero.
-type Order struct {
-	State breaker.State // ForcedOpen, ForcedClosed; Closed takes earlier words back
-	Until time.Time
-	Why   string
-}
-
 // NewOperator makes an Operator for the table that the places name. It asks nothing of it yet.
 func NewOperator(ctx context.Context, p Places) (*Operator, error) {
 	cfg, err := p.aws()(ctx)
@@ -54,23 +47,17 @@ func (o *Operator) States(ctx context.Context, candidates ...string) ([]breaker.
 	return all, nil
 }
 
-// Force gives an order for a candidate and tells the state before and after it. Whatever the fleet is doing, the order
-// holds: what was under way for an earlier state changes nothing any more.
-func (o *Operator) Force(ctx context.Context, candidate string, order Order) (before, after breaker.Status, err error) {
+// Force gives an order about a candidate and tells the state before and after it.
+func (o *Operator) Force(ctx context.Context, candidate string, order breaker.Order) (before, after breaker.Status, err error) {
 	was, err := o.States(ctx, candidate)
 	if err != nil {
 		return before, after, err
 	}
-	now := time.Now()
-	c := breaker.Change{Op: breaker.Force, State: order.State, Now: now.UnixMilli(), Why: order.Why}
-	if !order.Until.IsZero() {
-		c.Until = order.Until.UnixMilli()
-	}
-	r, _, err := o.store.Update(ctx, candidate, c)
+	r, err := order.Give(ctx, o.store, candidate)
 	if err != nil {
 		return before, after, o.explain(err)
 	}
-	return was[0], r.Status(candidate, now), nil
+	return was[0], r.Status(candidate, time.Now()), nil
 }
 
 // explain tells a person what the SDK's words mean.

@@ -317,3 +317,11 @@ func TestClientRetries(t *testing.T) {
 		})
 	}
 }
+
+func TestOperatorsReadIsConsistent(t *testing.T) {
+	api := &scripted{} // refuses any other read
+	got, err := NewDynamo(api, "t", "").Read(t.Context(), "a", "b")
+	require.NoError(t, err)
+	require.Equal(t, Open, got["b"].State)
+	require.Equal(t, 2, api.gets)
+}

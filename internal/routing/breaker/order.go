@@ -19,11 +19,15 @@ type Order struct {
 
 const longestWhy = 200
 
+// FleetSees is how long a serving process may go on by what it knew before an order: the age from which the copy of an
+// open breaker is read again.
+const FleetSees = ageOpen * time.Millisecond
+
 // Give carries the order out and gives the record that holds now. The gates of the fleet hear of it when they next
-// read, within 5 s.
+// read, within FleetSees.
 func (o Order) Give(ctx context.Context, store Store, candidate string) (Record, error) {
 	now := time.Now()
-	if err := o.check(now); err != nil {
+	if err := o.Check(now); err != nil {
 		return Record{}, err
 	}
 	c := Change{Op: Force, State: o.To, Now: now.UnixMilli(), Why: o.Why}
@@ -37,7 +41,8 @@ func (o Order) Give(ctx context.Context, store Store, candidate string) (Record,
 	return r, nil
 }
 
-func (o Order) check(now time.Time) error {
+// Check says what is wrong with the order.
+func (o Order) Check(now time.Time) error {
 	switch {
 	case o.To != ForcedOpen && o.To != ForcedClosed && o.To != Closed:
 		return fmt.Errorf("a breaker can't be forced %s", o.To)
@@ -54,4 +59,14 @@ func (o Order) check(now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// Status is what the record says at a time.
+func (r Record) Status(candidate string, now time.Time) Status {
+	r = r.at(now.UnixMilli())
+	s := Status{Candidate: candidate, State: r.State, Cooling: r.cooling(), Generation: r.Gen, Why: r.Why}
+	if r.State != Closed && r.State != HalfOpen && r.OpenUntil > 0 {
+		s.Until = time.UnixMilli(r.OpenUntil)
+	}
+	return s
 }
