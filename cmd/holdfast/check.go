@@ -217,6 +217,9 @@ func (p picture) rest() {
 	for _, e := range c.Deny {
 		fmt.Fprintf(p.out, "Denied     %s%s%s\n", e.Candidate, before(" until ", moment(e.Until)), before(": ", e.Reason))
 	}
+	for _, e := range c.Caps {
+		fmt.Fprintf(p.out, "Cap        %s may spend %g USD a day\n", e.Tenant, e.USDPerDay)
+	}
 }
 
 func breakerLine(b config.Breaker) string {

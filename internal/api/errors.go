@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -14,7 +15,9 @@ import (
 // fault is an error answer of our own, made before routing: the caller reads what is wrong, where, and how to mend it.
 type fault struct {
 	status               int
+	kind                 string // OpenAI's error type; "": the status's
 	code, param, message string
+	retry                time.Duration // when it may be right to come back; 0: not said
 }
 
 func (f *fault) Error() string { return f.message }
@@ -43,7 +46,7 @@ func (e envelope) bytes() []byte {
 }
 
 func envelopeOf(f *fault, m *metadata) []byte {
-	p := problem{Message: f.message, Type: typeOf(f.status), Param: orNull(f.param), Code: orNull(f.code)}
+	p := problem{Message: f.message, Type: cmp.Or(f.kind, typeOf(f.status)), Param: orNull(f.param), Code: orNull(f.code)}
 	return envelope{p, m}.bytes()
 }
 
@@ -76,6 +79,7 @@ func (h *handler) fail(w *writer, err error) {
 	default:
 		h.deps.Log.Error("handler failed", "error", err)
 	}
+	retryAfter(w.Header(), f.retry)
 	writeJSON(w, f.status, envelopeOf(f, nil))
 }
 

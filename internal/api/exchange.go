@@ -34,7 +34,7 @@ type exchange struct {
 func (h *handler) chat(w *writer, r *http.Request, tenant string) error {
 	received, id := time.Now(), routeID()
 	w.Header().Set("Holdfast-Route-Id", id)
-	h.deps.Router.Prepare(r.Context())
+	h.prepare(r.Context(), tenant)
 	body, err := h.read(w, r)
 	if err != nil {
 		return err
@@ -44,6 +44,9 @@ func (h *handler) chat(w *writer, r *http.Request, tenant string) error {
 		err = d.headers(r.Header)
 	}
 	if err != nil {
+		return err
+	}
+	if err := h.capped(r.Context(), tenant); err != nil {
 		return err
 	}
 	d.req.RouteID, d.req.Tenant, d.req.Received = id, tenant, received

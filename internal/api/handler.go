@@ -37,9 +37,18 @@ type Router interface {
 	Status(ctx context.Context, tenant string) routing.Status
 }
 
+// Caps are what tenants may spend on a day.
+type Caps interface {
+	// Prepare starts reading what a tenant has spent. It doesn't wait.
+	Prepare(ctx context.Context, tenant string)
+	// Reached says whether a tenant has spent it, and until when that holds.
+	Reached(ctx context.Context, tenant string) (until time.Time, reached bool)
+}
+
 // Deps are the parts that the API stands on.
 type Deps struct {
 	Router Router
+	Caps   Caps // nil: none
 	// After runs work once the caller has the last byte: in a goroutine that somebody owns, or in Lambda's hook. It
 	// is called at the end of a handler and must not wait for the work. ctx is the request's, which may have ended.
 	// nil: the work is done at once.

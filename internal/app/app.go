@@ -18,6 +18,7 @@ import (
 	"holdfast/internal/config"
 	"holdfast/internal/providers"
 	"holdfast/internal/routing/breaker"
+	"holdfast/internal/spend"
 )
 
 // Places say where things are; they come from the environment (HOLDFAST_TABLE …) or flags of the same names.
@@ -59,7 +60,8 @@ type App struct {
 	options Options
 	log     *slog.Logger
 	store   breaker.Store
-	unstore func()      // closes what store holds
+	meter   *spend.Meter
+	unstore func()      // closes what the stores of breakers and meter hold
 	answers cache.Store // nil until a configuration has a cache; guarded by renewal.mu once opened
 	embed   cache.Embedder
 	secrets *config.Secrets
@@ -80,7 +82,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 		secrets: config.NewSecrets(&parameters{find: o.Places.aws()}),
 	}
 	var err error
-	if a.store, a.unstore, err = openBreakers(ctx, o.Places, o.Log); err != nil {
+	if err = a.openTable(ctx); err != nil {
 		return nil, err
 	}
 	filled, whole := a.fill(ctx, c)
@@ -140,7 +142,7 @@ func (a *App) Close(ctx context.Context) error {
 	a.renewal.mu.Lock()
 	defer a.renewal.mu.Unlock()
 	s := a.now.Load()
-	err = errors.Join(err, s.gate.Close(ctx))
+	err = errors.Join(err, s.gate.Close(ctx), a.meter.Close(ctx))
 	s.close()
 	a.unstore()
 	if a.answers != nil {

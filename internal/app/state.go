@@ -13,6 +13,7 @@ import (
 	"holdfast/internal/providers"
 	"holdfast/internal/routing"
 	"holdfast/internal/routing/breaker"
+	"holdfast/internal/spend"
 	"holdfast/internal/telemetry"
 )
 
@@ -23,6 +24,7 @@ type state struct {
 	handler http.Handler
 	gate    *breaker.Breakers
 	cache   cache.Service // over the App's store; nil: mode off
+	caps    *spend.Caps
 	ids     []string
 	clients map[string]providers.Provider // by provider name; none without its key
 
@@ -40,7 +42,7 @@ func (a *App) build(ctx context.Context, c *config.Config, old *state) (*state, 
 	if err != nil {
 		return nil, err
 	}
-	s := &state{config: c, clients: clients}
+	s := &state{config: c, clients: clients, caps: a.meter.Caps(limits(c.Caps))}
 	if s.cache, err = a.openCache(ctx, c.Cache); err != nil {
 		return nil, err
 	}
@@ -65,7 +67,7 @@ func (a *App) build(ctx context.Context, c *config.Config, old *state) (*state, 
 	}
 	s.handler = api.New(
 		api.Settings{Keys: keys, Anonymous: c.Auth.Anonymous, MaxBody: c.Limits.Body, Version: a.options.Version},
-		api.Deps{Router: router, After: a.after.run, Finished: finished, Correction: &a.tokens, Log: a.log},
+		api.Deps{Router: router, Caps: s.caps, After: a.after.run, Finished: finished, Correction: &a.tokens, Log: a.log},
 	)
 	if a.options.Local {
 		s.handler = withDrill(s.handler, clients)
@@ -161,6 +163,15 @@ func dropScripted(clients map[string]providers.Provider) {
 	}
 }
 
+// limits are the tenants' caps in nano-dollars a day.
+func limits(caps []config.Cap) map[string]int64 {
+	all := make(map[string]int64, len(caps))
+	for _, c := range caps {
+		all[c.Tenant] = routing.Nanos(c.USDPerDay)
+	}
+	return all
+}
+
 func breakerSettings(b config.Breaker) breaker.Settings {
 	return breaker.Settings{
 		FailureThreshold: b.FailureThreshold, OpenDuration: b.OpenDuration, MaxOpenDuration: b.MaxOpenDuration,
@@ -218,8 +229,8 @@ func routingCandidate(c config.Candidate, denials []config.Deny, clients map[str
 	return r
 }
 
-// finished is told what became of a request that s served: the event is written, and what may be kept goes into the
-// cache.
+// finished is told what became of a request that s served: the event is written, what it cost is counted, and
+// what may be kept goes into the cache.
 func (a *App) finished(ctx context.Context, s *state, req *routing.Request, trace routing.Trace, done api.Done) {
 	event := telemetry.Request{
 		Tenant: req.Tenant, Stream: req.Hold == routing.HoldFirstToken, Trace: trace, Finish: done.Finish,
@@ -230,6 +241,9 @@ func (a *App) finished(ctx context.Context, s *state, req *routing.Request, trac
 		event.Broke = done.Err.Kind.String()
 	}
 	telemetry.Log(ctx, a.log, event)
+	if cost := trace.Cost(); cost != nil {
+		s.caps.Spend(ctx, req.Tenant, cost.Nanos)
+	}
 	if s.cache == nil || trace.Tier != routing.TierModel || !keepable(done) {
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 
@@ -14,20 +13,26 @@ import (
 	"holdfast/internal/cache"
 	"holdfast/internal/config"
 	"holdfast/internal/routing/breaker"
+	"holdfast/internal/spend"
 	"holdfast/migrations"
 )
 
-// openBreakers opens the store that the places name, and says how it is closed. It asks nothing of it yet.
-func openBreakers(ctx context.Context, p Places, log *slog.Logger) (breaker.Store, func(), error) {
+// openTable opens the stores of breakers and of what tenants spend, in the table that the places name. It asks nothing
+// of it yet.
+func (a *App) openTable(ctx context.Context) error {
+	p := a.options.Places
 	if p.Table == "" {
-		log.Debug("breakers in memory: HOLDFAST_TABLE is not set")
-		return breaker.NewMemory(), func() {}, nil
+		a.log.Debug("breakers and caps in memory: HOLDFAST_TABLE is not set")
+		a.store, a.meter, a.unstore = breaker.NewMemory(), spend.New(spend.NewMemory(), a.log), func() {}
+		return nil
 	}
 	client, err := p.dynamo(ctx)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return breakerStore(client, p.Table), func() { breaker.CloseIdle(client) }, nil
+	a.store, a.unstore = breakerStore(client, p.Table), func() { breaker.CloseIdle(client) }
+	a.meter = spend.New(spend.NewDynamo(client, p.Table, ""), a.log)
+	return nil
 }
 
 // breakerStore is the fleet's: everybody who has the table is of the same fleet.

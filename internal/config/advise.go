@@ -22,6 +22,7 @@ func (d *decoder) advise(c *Config) {
 		}
 	}
 	d.adviseBudget(c)
+	d.adviseCaps(c)
 }
 
 // adviseProviders warns of providers in use that can't answer as they are: a known one without its key, Azure without
@@ -95,4 +96,22 @@ func (c *Config) patience(ids []string) time.Duration {
 		}
 	}
 	return sum
+}
+
+// adviseCaps warns of caps that a candidate without a price gets round: what it costs isn't known.
+func (d *decoder) adviseCaps(c *Config) {
+	for i, e := range c.Caps {
+		if e.USDPerDay == 0 {
+			continue // nothing gets round it
+		}
+		var free []string
+		for _, x := range c.Candidates {
+			if x.Price == nil && x.Enabled && (x.Tenants == nil || slices.Contains(x.Tenants, e.Tenant)) {
+				free = append(free, x.ID)
+			}
+		}
+		if len(free) > 0 {
+			d.warnAt(at("caps", i), "the cap of %s doesn't count what has no price: %s (price: {input: 0, output: 0} says that it is free)", e.Tenant, strings.Join(free, ", "))
+		}
+	}
 }

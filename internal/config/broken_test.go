@@ -161,8 +161,9 @@ func broken() []struct{ name, text, want string } {
 		{"only a chain", one + "chains: [{primary: a}]\nrules: [{name: r, when: stream, use: {chain: a}, only: true}]\n", `f.yaml:3: rules[0].only: nothing follows a chain anyway`},
 
 		// shapes of what comes later
-		{"cap", one + "caps:\n  - {tenant: x, usd_per_day: 5}\n", `f.yaml:3: caps[0]: caps are not supported yet by this version`},
-		{"cap without amount", one + "caps: [{tenant: x}]\n", "f.yaml:2: caps[0] has no usd_per_day\n" + `f.yaml:2: caps[0]: caps are not supported yet by this version`},
+		{"two caps", one + "caps:\n  - {tenant: x, usd_per_day: 5}\n  - {tenant: x, usd_per_day: 6}\n", `f.yaml:4: caps[1].tenant: "x" has two caps`},
+		{"cap below zero", one + "caps: [{tenant: x, usd_per_day: -1}]\n", `f.yaml:2: caps[0].usd_per_day: -1 is out of range`},
+		{"cap without amount", one + "caps: [{tenant: x}]\n", "f.yaml:2: caps[0] has no usd_per_day"},
 		{"window", one + "breaker: {mode: window}\n", `f.yaml:2: breaker.mode: window is not supported yet by this version`},
 		{"all open", one + "breaker: {all_open: earliest}\n", `f.yaml:2: breaker.all_open: earliest is not supported yet by this version`},
 		{"front cache", one + "cache: {mode: front}\n", `f.yaml:2: cache.mode: front is not supported yet by this version`},

@@ -256,7 +256,4 @@ func (d *decoder) judgeVersion(c *Config) {
 	if c.Cache.Shadow > 0 {
 		d.failAt("cache.shadow", "shadow lookups are %s", later)
 	}
-	for i := range c.Caps {
-		d.failAt(at("caps", i), "caps are %s", later)
-	}
 }

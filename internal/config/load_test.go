@@ -119,6 +119,7 @@ func TestEveryKey(t *testing.T) {
 			{Model: "b", OnTimeout: &no, OnStatus: []int{}, MaxRetries: &zero},
 		}}},
 		Deny:          []Deny{{Candidate: "b", Reason: "slow today", Until: time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)}},
+		Caps:          []Cap{{Tenant: "team-a", USDPerDay: 2.5}},
 		ContentPolicy: "next",
 		Limits:        Limits{Body: 5_000_000},
 		Cache: Cache{
