@@ -23,6 +23,7 @@ import (
 const (
 	exitRefused = 2
 	openTime    = 8 * time.Second        // of the 10 s that Lambda gives to INIT
+	upTime      = 2 * time.Second        // of it, for the configuration's server to come up
 	closeTime   = 400 * time.Millisecond // of the 500 ms between SIGTERM and SIGKILL
 )
 
@@ -50,7 +51,7 @@ func Open(version string) Function {
 
 func (f *Function) open(ctx context.Context, version string) error {
 	feed := config.NewFeed(config.Source{Location: location(), MoreKeys: f.Places.Keys != ""})
-	c, warnings, err := feed.Next(ctx)
+	c, warnings, err := first(ctx, feed)
 	if err != nil {
 		return err
 	}
@@ -62,6 +63,22 @@ func (f *Function) open(ctx context.Context, version string) error {
 		f.Log.Warn("configuration", "file", w.File, "line", w.Line, "reason", w.Reason)
 	}
 	return nil
+}
+
+// first reads the configuration. The server of a URL may be an extension that starts beside the function: it gets a
+// moment to come up.
+func first(ctx context.Context, feed *config.Feed) (*config.Config, []config.Warning, error) {
+	for begin := time.Now(); ; {
+		c, warnings, err := feed.Next(ctx)
+		if err == nil || !feed.Unread() || feed.File() || time.Since(begin) > upTime {
+			return c, warnings, err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, warnings, err
+		}
+	}
 }
 
 // location is where the configuration is; "" leads to the refusal that says what is missing.

@@ -102,6 +102,7 @@ func refuse(t *testing.T, dir string) {
 	for _, tt := range []struct{ name, env, reason string }{
 		{"no configuration", "HOLDFAST_CONFIG=", "a configuration is required"},
 		{"missing", "HOLDFAST_CONFIG=/nowhere/holdfast.yaml", "/nowhere/holdfast.yaml"},
+		{"nobody at the URL", "HOLDFAST_CONFIG=http://127.0.0.1:1/c", "http://127.0.0.1:1/c: can't be reached: connect: connection refused"},
 		{"unknown key", file(configuration + "frob: 1\n"), "holdfast.yaml:5"},
 		{"no keys", file(strings.Replace(configuration, "auth: {anonymous: true}", "", 1)), "anonymous"},
 	} {
@@ -190,6 +191,33 @@ func TestFunctionsTakeANewerConfiguration(t *testing.T) {
 			require.Eventually(t, func() bool { return candidate() == "other" }, tt.within, 50*time.Millisecond)
 		})
 	}
+}
+
+// An extension that serves the configuration may be up a moment after the function.
+func TestTheConfigurationsServerMayBeLate(t *testing.T) {
+	dir := t.TempDir()
+	build(t, dir, "stream")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	place := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, configuration)
+	})}
+	up := make(chan error, 1)
+	time.AfterFunc(500*time.Millisecond, func() {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			err = place.Serve(l)
+		}
+		up <- err
+	})
+	resp, err := http.Get(serve(t, bootstrap(dir, "stream"), "HOLDFAST_CONFIG=http://"+address) + "/healthz")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, 200, resp.StatusCode)
+	require.NoError(t, place.Close())
+	require.ErrorIs(t, <-up, http.ErrServerClosed)
 }
 
 func serve(t *testing.T, program string, env ...string) (url string) {

@@ -17,7 +17,8 @@ const placesHelp = `
 const serveHelp = `usage: holdfast serve [flags]
 
 Serves POST /v1/chat/completions, GET /v1/models, /v1/status and /healthz. Without a configuration and without a
-provider's key it answers with scripted models, on this machine only. SIGTERM and SIGINT let running answers end.
+provider's key it answers with scripted models, on this machine only. A changed configuration is taken while serving; one
+that isn't right is refused in the log, and the old one serves on. SIGTERM and SIGINT let running answers end.
 
 Flags win over the environment:
 ` + placesHelp

@@ -23,15 +23,18 @@ func NewFeed(s Source) *Feed { return &Feed{source: s} }
 // File says that the source is a file: reading it again is cheap.
 func (f *Feed) File() bool { return f.source.Location != "" && !f.source.remote() }
 
+// Unread says that the last reading failed: nothing is known of the content.
+func (f *Feed) Unread() bool { return f.trouble != "" }
+
 // Next reads the source, and gives the configuration if the content is another than the last time. It gives nothing
 // at all where nothing is new. A content that is refused, and a reading that fails, are told once, as [Load] does:
-// until they change they are nothing new either. Values of the environment are looked up anew, but don't make a
-// content new.
+// until they change they are nothing new either, but for failures before anything was read. Values of the environment
+// are looked up anew, but don't make a content new.
 func (f *Feed) Next(ctx context.Context) (*Config, []Warning, error) {
 	first := f.seen == [sha256.Size]byte{}
 	got, err := f.source.read(ctx, f.etag)
 	if err != nil {
-		if f.trouble == err.Error() {
+		if f.trouble == err.Error() && !first {
 			return nil, nil, nil
 		}
 		f.trouble = err.Error()

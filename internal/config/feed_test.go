@@ -52,9 +52,11 @@ func TestFeedOfAFile(t *testing.T) {
 	require.True(t, f.File())
 	gone := path + ": no such file or directory"
 	require.Equal(t, gone, news(t, f), "not there yet")
-	require.Empty(t, news(t, f), "told once")
+	require.Equal(t, gone, news(t, f), "there is nothing else to go by")
+	require.True(t, f.Unread())
 	put(t, path, candidateNamed("a"))
 	require.Equal(t, "a", news(t, f))
+	require.False(t, f.Unread())
 	require.Empty(t, news(t, f))
 	put(t, path, candidateNamed("a"))
 	require.Empty(t, news(t, f), "touched, not changed")
@@ -212,10 +214,10 @@ func TestFeedTellsOfALostServerOnce(t *testing.T) {
 	}))
 	cut := NewFeed(Source{Location: server.URL + "/cut"})
 	require.Contains(t, news(t, cut), "/cut: reading: unexpected EOF")
-	require.Empty(t, news(t, cut))
 	server.Close()
 	for _, location := range []string{server.URL, "http://nowhere.invalid/c"} {
 		f := NewFeed(Source{Location: location})
+		f.seen[0] = 1 // it was there before
 		require.Contains(t, news(t, f), "can't be reached: ")
 		require.Empty(t, news(t, f))
 	}
