@@ -49,8 +49,8 @@ func (b *Breakers) Enter(ctx context.Context, candidate string, lease time.Durat
 		return free{}, nil
 	}
 	e := b.entry(candidate)
-	if p, refusal := b.quick(e); p != nil {
-		return p, nil
+	if p, refusal := b.quick(e, lease); p != nil {
+		return b.begin(p), nil
 	} else if refusal != nil {
 		return nil, refusal
 	}
@@ -60,7 +60,7 @@ func (b *Breakers) Enter(ctx context.Context, candidate string, lease time.Durat
 }
 
 // quick answers a call from a fresh copy, if no trial is due: neither a read nor a write.
-func (b *Breakers) quick(e *entry) (*permit, *Refusal) {
+func (b *Breakers) quick(e *entry, lease time.Duration) (*permit, *Refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := unixMilli(b.world)
@@ -69,7 +69,7 @@ func (b *Breakers) quick(e *entry) (*permit, *Refusal) {
 	}
 	switch v := e.judge(now); {
 	case v == admit, v == refuse && b.settings.Observe:
-		return &permit{gate: b, entry: e, era: e.era}, nil
+		return b.admit(e, lease, now), nil
 	case v == refuse:
 		return nil, e.refusal()
 	default:
@@ -88,11 +88,41 @@ func (b *Breakers) decide(ctx context.Context, e *entry, lease time.Duration) (P
 		}
 	}
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.judge(unixMilli(b.world)) == admit || b.settings.Observe {
-		return &permit{gate: b, entry: e, era: e.era}, nil
+	now := unixMilli(b.world)
+	if e.judge(now) == admit || b.settings.Observe {
+		p := b.admit(e, lease, now)
+		e.mu.Unlock()
+		return b.begin(p), nil
 	}
+	defer e.mu.Unlock()
 	return nil, e.refusal()
+}
+
+// admit gives an ordinary permit. The caller holds e.mu.
+func (b *Breakers) admit(e *entry, lease time.Duration, now int64) *permit {
+	p := &permit{gate: b, entry: e, era: e.era}
+	if b.settings.Mode == ModeConsecutive {
+		return p
+	}
+	e.lease = max(e.lease, orDefault(lease, defaultLease))
+	if b.settings.Sample.SlowAfter > 0 {
+		p.began = b.world.now()
+	}
+	if e.rec.State == Closed && 0 < e.shut && e.shut <= now {
+		p.first, e.shut = true, now+trialLease(lease).Milliseconds()
+	}
+	if b.settings.Sample.gives(e.rec, now, e.age()) {
+		p.ticket = &ticket{gen: e.rec.Gen, window: e.rec.Window.Start}
+	}
+	return p
+}
+
+// begin has the call take its ticket, beside the call itself.
+func (b *Breakers) begin(p *permit) *permit {
+	if p.ticket != nil {
+		b.mark(p.entry, p.ticket)
+	}
+	return p
 }
 
 func (b *Breakers) permit(e *entry, t *trial) *permit {
@@ -294,6 +324,7 @@ func (b *Breakers) Snapshot(ctx context.Context, candidates ...string) []Status 
 		b.await(ctx, e)
 		e.mu.Lock()
 		all[i] = e.status(unixMilli(b.world))
+		all[i].Mode = b.settings.Mode
 		e.mu.Unlock()
 	}
 	return all

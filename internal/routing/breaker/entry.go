@@ -15,8 +15,10 @@ type entry struct {
 	rec       Record
 	base      int64  // generation last heard from the store
 	dirty     bool   // rec holds a change that the store hasn't confirmed
+	own       bool   // that change is nobody else's business: the run of one process, while there is no sample
 	era       uint64 // rises with every entry to open or closed as seen here; permits carry it
 	run       int    // failures in a row in this era
+	shut      int64  // Unix ms: closed, but this process doesn't call until then, and then one call first; 0: it does
 	jitter    float64
 	seq       uint64 // rises with every change made here
 	writes    int    // unanswered
@@ -24,6 +26,12 @@ type entry struct {
 	// unanswered is the nonce of such tries that the store didn't answer: it may hold the lease. silence counts them.
 	unanswered string
 	silence    int
+
+	// What the sample needs to know.
+	lease      time.Duration // the longest first token allowed to a call
+	why        string        // kind of the latest failure here
+	mute       int           // writes of samples in a row that weren't answered
+	suspecting bool          // a sample is being opened
 
 	// The age of the copy, by wall clock, so that a process frozen in between knows how old it is.
 	readAt    int64 // the record held then; 0: never read
@@ -71,7 +79,7 @@ func (e *entry) due() int64 {
 func (e *entry) judge(now int64) verdict {
 	e.expire(now)
 	v := e.rec.judge(now, e.due())
-	if v == try && e.acquiring {
+	if v == try && e.acquiring || v == admit && e.rec.State == Closed && now < e.shut {
 		return refuse
 	}
 	return v
@@ -92,7 +100,7 @@ func (e *entry) take(r Record, now int64) {
 	}
 	if r.Gen != e.rec.Gen && !r.created(e.rec) || (r.State == Closed) != (e.rec.State == Closed) {
 		e.era++
-		e.run = 0
+		e.run, e.shut = 0, 0
 		e.jitter = e.world.chance() * openJitter
 	} else {
 		r.OpenUntil = max(r.OpenUntil, e.rec.OpenUntil)
@@ -108,6 +116,7 @@ func (e *entry) make(c Change) (seq uint64, ok bool) {
 	}
 	e.take(r, c.Now)
 	e.dirty = true
+	e.own = e.own && c.Op != Trip
 	e.seq++
 	e.writes++
 	return e.seq, true
@@ -161,14 +170,14 @@ func (e *entry) answered(seq uint64, r Record, applied bool, err error, now int6
 // that is still closed there. Then the opening is told with its own end, and without raising the exponent.
 func (e *entry) meet(r Record, now int64) (Change, bool) {
 	r = r.at(now)
-	if e.dirty && r.State == Closed && r.Gen == e.base && e.rec.State == Open && e.rec.OpenUntil > now {
+	if e.dirty && !e.own && r.State == Closed && r.Gen == e.base && e.rec.State == Open && e.rec.OpenUntil > now {
 		e.writes++
 		return Change{
 			Op: Trip, Gen: r.Gen, Now: now, Until: e.rec.OpenUntil,
 			OpenFor: e.rec.OpenFor, Opens: r.Opens, Why: e.rec.Why,
 		}, true
 	}
-	e.dirty, e.base = false, r.Gen
+	e.dirty, e.own, e.base = false, false, r.Gen
 	e.take(r, now)
 	return Change{}, false
 }
@@ -178,8 +187,12 @@ func (e *entry) status(now int64) Status {
 	e.expire(now)
 	s := Status{
 		Candidate: e.id, State: e.rec.State, Cooling: e.rec.cooling(), Generation: e.rec.Gen, Why: e.rec.Why,
+		Sample: e.rec.Window,
 	}
-	if e.rec.State != Closed && e.rec.State != HalfOpen {
+	switch {
+	case e.rec.State == Closed && now < e.shut:
+		s.State, s.Local, s.Until = Open, true, time.UnixMilli(e.shut)
+	case e.rec.State != Closed && e.rec.State != HalfOpen:
 		s.Until = e.until()
 	}
 	return s
@@ -196,8 +209,11 @@ func (e *entry) until() time.Time {
 // refusal tells a caller why and until when, as far as is known.
 func (e *entry) refusal() *Refusal {
 	r := &Refusal{State: e.rec.State, Cooling: e.rec.cooling(), Until: e.until()}
-	if e.rec.State == HalfOpen {
+	switch e.rec.State {
+	case HalfOpen:
 		r.Until = time.UnixMilli(e.rec.LeaseUntil)
+	case Closed:
+		r.State, r.Until = Open, time.UnixMilli(e.shut)
 	}
 	return r
 }

@@ -59,6 +59,9 @@ type Status struct {
 	Generation int64
 	Until      time.Time // open, cooling or forced until; zero: closed, or forced without an end
 	Why        string    // last reason
+	Local      bool      // open in this process only
+	Mode       Mode
+	Sample     Window // the latest, zero for none
 }
 
 // Permit is the right to make one call. Both methods may be called more than once and in defer; only the first

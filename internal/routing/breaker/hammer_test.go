@@ -15,8 +15,17 @@ import (
 // Many goroutines of several processes, in real time, with every outcome: no race, no panic, and never
 // two trials of the fleet at once.
 func TestHammer(t *testing.T) {
+	for _, mode := range []Mode{ModeConsecutive, ModeWindow, ModeHybrid} {
+		t.Run(mode.String(), func(t *testing.T) { hammerIn(t, mode) })
+	}
+}
+
+func hammerIn(t *testing.T, mode Mode) {
 	store := NewMemory()
-	s := Settings{OpenDuration: time.Millisecond, MaxOpenDuration: 2 * time.Millisecond}
+	s := Settings{
+		Mode: mode, OpenDuration: time.Millisecond, MaxOpenDuration: 2 * time.Millisecond,
+		Sample: Sampling{Size: 4, MinCalls: 2, SlowAfter: time.Microsecond},
+	}
 	var trials, most, seen atomic.Int64
 	var wg sync.WaitGroup
 	for range 3 {

@@ -5,8 +5,18 @@ import "time"
 // Mode says what opens a closed breaker.
 type Mode uint8
 
-// ModeConsecutive: a run of FailureThreshold failures in one process opens the candidate for the whole fleet.
-const ModeConsecutive Mode = iota
+const (
+	// ModeConsecutive: a run of FailureThreshold failures in one process opens the candidate for the whole fleet.
+	ModeConsecutive Mode = iota
+	// ModeWindow: the fleet's sample decides.
+	ModeWindow
+	// ModeHybrid: the fleet's sample decides, and a process in which FailureThreshold calls in a row have failed stops
+	// calling for 2 s, then lets one call through first.
+	ModeHybrid
+)
+
+// String is the mode's name in the configuration and in /v1/status: consecutive, window, hybrid.
+func (m Mode) String() string { return [...]string{"consecutive", "window", "hybrid"}[m] }
 
 // Settings are the breaker's share of the configuration. The zero value of every field is its default.
 type Settings struct {
@@ -15,6 +25,7 @@ type Settings struct {
 	OpenDuration      time.Duration // the first open time, doubled by each failed trial; 30 s
 	MaxOpenDuration   time.Duration // the longest open time, and that of a hard open; 2 min, OpenDuration at least
 	HalfOpenSuccesses int           // trials that must pass to close; 1
+	Sample            Sampling      // for ModeWindow and ModeHybrid
 	Disabled          bool          // every call is admitted, nothing is counted, the store is never asked
 	Observe           bool          // count and change states, but never refuse
 }
@@ -44,6 +55,7 @@ func (s Settings) withDefaults() Settings {
 	s.OpenDuration = orDefault(s.OpenDuration, 30*time.Second)
 	s.MaxOpenDuration = max(orDefault(s.MaxOpenDuration, 2*time.Minute), s.OpenDuration)
 	s.HalfOpenSuccesses = orDefault(s.HalfOpenSuccesses, 1)
+	s.Sample = s.Sample.withDefaults()
 	return s
 }
 
