@@ -75,6 +75,12 @@ bench: need-go ## Run the benchmarks, the breaker's beside other breakers
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	cd test/bench && $(GO) test -run '^$$' -bench . -benchmem ./...
 
+# PAIRS is a file of JSON objects, one a line: a, b, same, set.
+PAIRS ?= internal/cache/testdata/pairs.jsonl
+.PHONY: eval
+eval: need-go ## Judge the cache's rules on pairs of questions (PAIRS=file); docs/cache.md keeps the table
+	@$(GO) run ./test/eval -pairs $(PAIRS)
+
 .PHONY: fuzz
 fuzz: need-go ## Fuzz every parser for FUZZTIME each
 	@scripts/fuzz $(FUZZTIME)

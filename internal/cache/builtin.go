@@ -142,18 +142,7 @@ func (t *staticTable) embed(text string) Vector {
 			sum[i] += scale * float32(int8(row[i]))
 		}
 	}
-	var square float64
-	for _, x := range sum {
-		square += float64(x) * float64(x)
-	}
-	if square == 0 {
-		return Vector{Unknown: unknown}
-	}
-	length := float32(math.Sqrt(square))
-	for i := range sum {
-		sum[i] /= length
-	}
-	return Vector{Values: sum, Unknown: unknown}
+	return Vector{Values: unit(sum), Unknown: unknown}
 }
 
 // segment is unigram Viterbi: the pieces with the largest sum of log-probabilities.

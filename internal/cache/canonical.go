@@ -20,27 +20,30 @@ type form struct {
 	lang   string
 	tokens []string // in order: words, numbers, symbols, single Han characters; question words are folded into classes
 	moved  string   // the question word that may stand anywhere in the sentence, taken out of tokens; "" for none
+	turns  bool     // what stands before it may as well stand behind all the rest: 红烧肉怎么做, 怎么做红烧肉
 }
 
 // canonical gives the form of a text. It doesn't depend on case, width, punctuation, spaces, polite words or, in
 // Chinese, on traditional characters.
 func canonical(text string) form {
 	folded := fold(text)
-	f := form{lang: language(folded)}
-	switch f.lang {
+	switch lang := language(folded); lang {
 	case langChinese:
-		f.tokens, f.moved = chinese(tokenize(simplify(folded)))
+		return chinese(tokenize(simplify(folded)))
 	case langEnglish:
-		f.tokens = english(tokenize(folded))
+		return form{lang: lang, tokens: english(tokenize(folded))}
 	default:
-		f.tokens = withoutPauses(tokenize(folded))
+		return form{lang: lang, tokens: withoutPauses(tokenize(folded))}
 	}
-	return f
 }
 
 // key is the form as one string; two texts of one language with one key ask the same.
 func (f form) key() string {
-	return f.moved + "\x1e" + strings.Join(f.tokens, "\x1f")
+	tokens := f.tokens
+	if f.turns && len(tokens) <= maxSimilar {
+		tokens = firstTurn(tokens)
+	}
+	return f.moved + "\x1e" + strings.Join(tokens, "\x1f")
 }
 
 // single says whether the text is one word: too little to tell what was meant.
@@ -188,6 +191,7 @@ func trimPhrases(tokens []string, leading, trailing [][]string) []string {
 		for _, p := range leading {
 			if len(tokens) > len(p) && slices.Equal(tokens[:len(p)], p) {
 				tokens = tokens[len(p):]
+				break // the longest goes first again
 			}
 		}
 		for _, p := range trailing {

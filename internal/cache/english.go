@@ -7,11 +7,12 @@ import (
 )
 
 // english drops what doesn't change an English question: polite words, articles, contractions, the person in
-// "how can I". Prepositions, auxiliaries, tense and word order stay: "by" alone turns a question round.
+// "how can I"; plural and spelling go the way of the singular and of America. Prepositions, auxiliaries, tense and word
+// order stay: "by" alone turns a question round.
 func english(tokens []string) []string {
 	w := englishWords()
-	tokens = expand(tokens, w)
-	tokens = foldHowTo(trimPlease(trimPhrases(tokens, w.leading, w.trailing), w), w)
+	tokens = trimCourtesy(trimPhrases(expand(tokens, w), w.leading, w.trailing), w)
+	tokens = foldMeaning(w.foldHowTo(w.rephrase(tokens)))
 	out := make([]string, 0, len(tokens))
 	for i, t := range tokens {
 		if w.article(tokens, i) || w.emphasis(tokens, i) {
@@ -20,9 +21,66 @@ func english(tokens []string) []string {
 		if same, ok := w.folded[t]; ok {
 			t = same
 		}
-		out = append(out, t)
+		out = append(out, w.singular(t))
+	}
+	return differenceBetween(out)
+}
+
+// rephrase writes the longest known phrase at each place as the one that stands for it.
+func (w *englishRules) rephrase(tokens []string) []string {
+	out := make([]string, 0, len(tokens))
+	for i := 0; i < len(tokens); i++ {
+		n := min(w.longest, len(tokens)-i)
+		for ; n > 0; n-- {
+			if to, ok := w.phrases[strings.Join(tokens[i:i+n], " ")]; ok {
+				out = append(out, to...)
+				i += n - 1
+				break
+			}
+		}
+		if n == 0 {
+			out = append(out, tokens[i])
+		}
 	}
 	return out
+}
+
+// singular takes the s off a word, where it isn't part of it. What verbs have of it goes as well.
+func (w *englishRules) singular(t string) string {
+	if len(t) < 4 || t[len(t)-1] != 's' || w.plural[t] || strings.ContainsRune("su'i", rune(t[len(t)-2])) {
+		return t
+	}
+	if stem, ok := strings.CutSuffix(t, "ies"); ok && len(stem) > 1 {
+		return stem + "y"
+	}
+	for _, end := range []string{"ches", "shes", "xes", "sses", "zzes"} {
+		if strings.HasSuffix(t, end) {
+			return t[:len(t)-2]
+		}
+	}
+	return t[:len(t)-1]
+}
+
+// foldMeaning makes one of "what does … mean" and "what is the meaning of …".
+func foldMeaning(tokens []string) []string {
+	n := len(tokens)
+	if n > 4 && tokens[0] == "what" && tokens[1] == "is" && tokens[2] == "the" && tokens[3] == "meaning" && tokens[4] == "of" {
+		return slices.Concat([]string{"what", "do"}, tokens[5:], []string{"mean"})
+	}
+	return tokens
+}
+
+// differenceBetween orders the two that are compared.
+func differenceBetween(tokens []string) []string {
+	from, and := slices.Index(tokens, "between")+1, slices.Index(tokens, "and")
+	if from < 2 || tokens[from-2] != "difference" || and <= from || and+1 == len(tokens) || slices.Contains(tokens[and+1:], "and") {
+		return tokens
+	}
+	a, b := tokens[from:and], tokens[and+1:]
+	if slices.Compare(a, b) <= 0 {
+		return tokens
+	}
+	return slices.Concat(tokens[:from], b, []string{"and"}, a)
 }
 
 // expand writes contractions out.
@@ -50,20 +108,24 @@ func expand(tokens []string, w *englishRules) []string {
 	return out
 }
 
-// trimPlease takes "please" off the end where it asks, not where it is asked about (how do I say please, to please).
-func trimPlease(tokens []string, w *englishRules) []string {
-	n := len(tokens)
-	if n < 3 || tokens[n-1] != "please" || w.beforePlease[tokens[n-2]] {
-		return tokens
+// trimCourtesy takes "please" and "thanks" off the end where they ask, not where they are asked about (how do I say
+// please, to please).
+func trimCourtesy(tokens []string, w *englishRules) []string {
+	for _, p := range w.courtesies {
+		if n := len(tokens) - len(p); n > 1 && slices.Equal(tokens[n:], p) && !w.beforePlease[tokens[n-1]] {
+			return trimCourtesy(tokens[:n], w)
+		}
 	}
-	return tokens[:n-1]
+	return tokens
 }
 
-// foldHowTo makes one of "how can I", "how do you", "how to" …
-func foldHowTo(tokens []string, w *englishRules) []string {
+// foldHowTo makes one of "how can I", "how do you", "how to" …, and of where likewise. What is that person's own is
+// anybody's then: how do I improve my English.
+func (w *englishRules) foldHowTo(tokens []string) []string {
 	for i := 0; i+2 < len(tokens); i++ {
-		if tokens[i] == "how" && w.modals[tokens[i+1]] && w.persons[tokens[i+2]] {
-			return slices.Replace(slices.Clone(tokens), i+1, i+3, "to")
+		if (tokens[i] == "how" || tokens[i] == "where") && w.modals[tokens[i+1]] && w.persons[tokens[i+2]] {
+			own := w.own[tokens[i+2]]
+			return slices.DeleteFunc(slices.Replace(slices.Clone(tokens), i+1, i+3, "to"), func(t string) bool { return t == own })
 		}
 	}
 	return tokens
@@ -78,6 +140,11 @@ type englishRules struct {
 	beforeA, noArticles map[string]bool
 	beforePlease        map[string]bool
 	stress, yesNo       map[string]bool
+	plural              map[string]bool // or no plural at all
+	own                 map[string]string
+	phrases             map[string][]string
+	longest             int // phrase, in words
+	courtesies          [][]string
 }
 
 // article says whether the token at i is an article that may go: "a" only where no name can end (vitamin a), "the"
@@ -105,16 +172,21 @@ var englishWords = sync.OnceValue(func() *englishRules {
 		leading: phrases("please", "kindly", "hi ,", "hello ,", "hey ,", "hi there ,", "hello there ,", "excuse me ,", "quick question ,", ",",
 			"can you please", "could you please", "would you please", "will you please",
 			"please tell me", "can you tell me", "could you tell me", "can you please tell me", "could you please tell me",
-			"i would like to know", "i want to know", "i was wondering"),
+			"i would like to know", "i want to know", "i was wondering", "does anyone know", "does anybody know", "do you know",
+			"can anyone tell me", "can someone tell me", "could someone tell me", "can anyone explain", "can someone explain",
+			"can you explain", "could you explain", "please explain", "good morning ,", "good evening ,", "dear all ,"),
 		// Behind a pause only: "how do I say thanks".
 		trailing: phrases(", please", ", thanks", ", thank you", ", thanks a lot", ", thank you very much", ", thanks in advance",
 			", many thanks"),
 		contractions: contractions(),
 		tails:        map[string]string{"re": "are", "ve": "have", "ll": "will", "m": "am"},
-		folded:       map[string]string{"are": "is", "am": "is", "does": "do"},
+		folded:       spellings(),
 		hosts:        set("what who where when why how which it that this there he she here"),
 		modals:       set("can could do does should would"),
-		persons:      set("i you we one"),
+		persons:      set("i you we one someone people anyone they"),
+		own:          map[string]string{"i": "my", "you": "your", "we": "our", "one": "one's", "people": "their", "they": "their"},
+		courtesies:   phrases("thank you very much", "thank you so much", "thanks in advance", "thanks a lot", "many thanks", "thank you", "please", "thanks"),
+		plural:       set("news means arms customs goods glasses windows states does its was has this always perhaps series species physics mathematics"),
 		beforeA: set("is are was were be been being become becoming became am of in on at to for with without from by as " +
 			"like or and than what such have has had get make do does did can there into about if when where how not me"),
 		noArticles:   set("us who it most one"),
@@ -124,8 +196,72 @@ var englishWords = sync.OnceValue(func() *englishRules {
 	}
 	sortLongest(w.leading)
 	sortLongest(w.trailing)
+	w.phrases = map[string][]string{}
+	for _, line := range strings.Split(englishPhrases, "\n") {
+		from, to, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		w.phrases[from] = strings.Fields(to)
+		w.longest = max(w.longest, len(strings.Fields(from)))
+	}
 	return w
 })
+
+// englishPhrases are ways to say the same.
+const englishPhrases = `the us = usa
+	the u s = usa
+	u s = usa
+	u s a = usa
+	the u s a = usa
+	the usa = usa
+	united states = usa
+	the united states = usa
+	the united states of america = usa
+	united states of america = usa
+	the uk = uk
+	u k = uk
+	the u k = uk
+	united kingdom = uk
+	the united kingdom = uk
+	e mail = email
+	e mails = emails
+	wi fi = wifi
+	web site = website
+	web sites = websites
+	& = and
+	vs = versus
+	what are some of the = what is the
+	what are some = what is
+	what are some of = what is
+	which are the = what is the
+	which is the = what is the
+	what is the way to = how to
+	what are the ways to = how to
+	what is a way to = how to
+	what is a good way to = what is the good way to
+	what do you mean by = what is the meaning of
+	what is meant by = what is the meaning of
+	what should i do if = what to do if
+	what should i do to = what to do to
+	what should you do if = what to do if
+	what should one do if = what to do if
+	what can i do if = what to do if
+	what can i do to = what to do to
+	what do i do if = what to do if
+	what should i do when = what to do when
+	what do i do when = what to do when`
+
+// spellings are forms of one word, by the one that stands for all.
+func spellings() map[string]string {
+	out := map[string]string{}
+	for _, pair := range strings.Fields(`are=is am=is does=do were=was anybody=anyone somebody=someone everybody=everyone
+		colour=color colours=color favourite=favorite behaviour=behavior labour=labor neighbour=neighbor neighbours=neighbor humour=humor
+		honour=honor flavour=flavor organise=organize realise=realize recognise=recognize analyse=analyze centre=center theatre=theater
+		programme=program programmes=program grey=gray travelling=traveling cancelled=canceled licence=license defence=defense mum=mom
+		two=2 three=3 four=4 five=5 six=6 seven=7 eight=8 nine=9 ten=10`) {
+		from, to, _ := strings.Cut(pair, "=")
+		out[from] = to
+	}
+	return out
+}
 
 func contractions() map[string][]string {
 	short := map[string]string{

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,8 +46,12 @@ func TestPrecisionOnPairs(t *testing.T) {
 	}{
 		"strict paws-x-zh":      {0.95, 3},
 		"strict checklist-qqp":  {0.99, 30},
+		"strict faq-zh":         {0.99, 100},
+		"strict faq-en":         {0.99, 25},
 		"similar paws-x-zh":     {0.95, 3},
 		"similar checklist-qqp": {0.99, 30},
+		"similar faq-zh":        {0.97, 100},
+		"similar faq-en":        {0.99, 25},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := got[name]
@@ -75,51 +78,4 @@ func pairs(t *testing.T) []pair {
 		out = append(out, p)
 	}
 	return out
-}
-
-// Trivial variants of a question find it, whatever the question: each of its kind, in any of the sampled texts.
-func TestTrivialVariantsAreTheSame(t *testing.T) {
-	chinese := map[string]func(string) string{
-		"punctuation":  func(s string) string { return strings.TrimRight(s, "。？！?!. ") + "？！" },
-		"spaces":       func(s string) string { return "　" + strings.ReplaceAll(s, "，", " ， ") + " " },
-		"width":        wide,
-		"case":         strings.ToUpper,
-		"polite words": func(s string) string { return "你好，请问" + s + "，谢谢！" },
-		"traditional":  traditional(),
-	}
-	english := map[string]func(string) string{
-		"punctuation":  func(s string) string { return strings.TrimRight(s, "?. ") },
-		"marks":        func(s string) string { return s + " ?!" },
-		"spaces":       func(s string) string { return "\t" + strings.ReplaceAll(s, " ", "  ") },
-		"width":        wide,
-		"case":         strings.ToUpper,
-		"apostrophe":   func(s string) string { return strings.ReplaceAll(s, "'", "’") },
-		"polite words": func(s string) string { return "Hi, could you please tell me " + s + "? Thanks!" },
-	}
-	for _, p := range pairs(t) {
-		variants := chinese
-		if canonical(p.A).lang == langEnglish {
-			variants = english
-		}
-		want := canonical(p.A)
-		for name, vary := range variants {
-			require.Equal(t, want.key(), canonical(vary(p.A)).key(), "%s: %s", name, vary(p.A))
-		}
-	}
-}
-
-// traditional writes simplified characters as one of their traditional forms.
-func traditional() func(string) string {
-	back := map[rune]rune{}
-	for from, to := range simplifiedOf() {
-		back[to] = from
-	}
-	return func(text string) string {
-		return strings.Map(func(r rune) rune {
-			if from, ok := back[r]; ok {
-				return from
-			}
-			return r
-		}, text)
-	}
 }
