@@ -2,6 +2,9 @@ package main
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,4 +59,26 @@ func TestTriggersInWords(t *testing.T) {
 			require.Equal(t, tt.want, trigger(tt.e))
 		})
 	}
+}
+
+// Each of ten mistakes is refused with one line: file, line, reason.
+func TestCheckOfBrokenConfigurations(t *testing.T) {
+	const golden = "testdata/broken.golden"
+	files, err := filepath.Glob("testdata/broken/*.yaml")
+	require.NoError(t, err)
+	require.Len(t, files, 10)
+	var all strings.Builder
+	for _, path := range files {
+		status, stdout, stderr := call(t, []string{"check", "--config", path})
+		require.Equal(t, exitRefused, status, path)
+		require.Empty(t, stdout)
+		require.Regexp(t, "^"+regexp.QuoteMeta(path)+`:\d+: [^\n]+\n$`, stderr)
+		all.WriteString(stderr)
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(all.String()), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), all.String())
 }

@@ -78,7 +78,7 @@ func (d *decoder) adviseBudget(c *Config) {
 	}
 	var ids []string
 	for _, x := range c.Candidates {
-		if x.Listed {
+		if x.Listed && x.Weight > 0 {
 			ids = append(ids, x.ID)
 		}
 	}
@@ -87,11 +87,13 @@ func (d *decoder) adviseBudget(c *Config) {
 	}
 }
 
-// patience is how long candidates may keep a request waiting for a first token, one after the other.
+// patience is how long candidates may keep a request waiting for a first token, one after the other. Those that never
+// take a call don't.
 func (c *Config) patience(ids []string) time.Duration {
 	var sum time.Duration
 	for _, id := range ids {
-		if x := c.candidate(id); x != nil && x.Enabled {
+		denied := slices.ContainsFunc(c.Deny, func(e Deny) bool { return e.Candidate == id && e.Until.IsZero() })
+		if x := c.candidate(id); x != nil && x.Enabled && !denied {
 			sum += x.Timeouts.FirstToken
 		}
 	}

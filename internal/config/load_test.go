@@ -305,7 +305,18 @@ func TestProvidersThatNeedNoKey(t *testing.T) {
 }
 
 func TestBudgetThatSuffices(t *testing.T) {
-	_, warnings, err := load("auth: {anonymous: true}\nbudget: {total: 10s}\ncandidates: [{id: a, provider: ollama, model: m, timeouts: {first_token: 8s}}]")
-	require.NoError(t, err)
-	require.Empty(t, warnings)
+	for name, more := range map[string]string{
+		"one":                 "",
+		"another, drained":    "  - {id: b, provider: ollama, model: n, weight: 0}\n",
+		"another, not listed": "  - {id: b, provider: ollama, model: n, listed: false}\n",
+		"another, disabled":   "  - {id: b, provider: ollama, model: n, enabled: false}\n",
+		"another, denied":     "  - {id: b, provider: ollama, model: n}\ndeny: [{candidate: b}]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, warnings, err := load("auth: {anonymous: true}\nbudget: {total: 10s}\ncandidates:\n" +
+				"  - {id: a, provider: ollama, model: m, timeouts: {first_token: 8s}}\n" + more)
+			require.NoError(t, err)
+			require.Empty(t, warnings)
+		})
+	}
 }
