@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,4 +73,29 @@ rules: [{name: long, when: tokens > 250, use: [large]}]
 	l.app.take(t.Context(), next)
 	require.NotSame(t, before, l.app.now.Load())
 	require.Equal(t, "small", l.ask(false, text).meta.Candidate)
+}
+
+// BenchmarkChoose is what fifty rules of a file, of which the last matches, and fifty candidates cost a request.
+func BenchmarkChoose(b *testing.B) {
+	var yaml strings.Builder
+	yaml.WriteString("auth: {anonymous: true}\ncandidates:\n")
+	for i := range 50 {
+		fmt.Fprintf(&yaml, "  - {id: candidate-%d, provider: ollama, model: m, priority: %d}\n", i, i%5)
+	}
+	yaml.WriteString("rules:\n")
+	for i := range 50 {
+		fmt.Fprintf(&yaml, "  - {name: rule-%d, when: 'tokens > %d and task in [\"classify\", \"extract\"] or tenant == \"t%d\"', use: [candidate-7, candidate-30]}\n", i, 1000*(50-i), i)
+	}
+	path := filepath.Join(b.TempDir(), "holdfast.yaml")
+	require.NoError(b, os.WriteFile(path, []byte(yaml.String()), 0o600))
+	c, _, err := config.Load(b.Context(), config.Source{Location: path})
+	require.NoError(b, err)
+	settings := routingSettings(c, nil)
+	facts := routing.Facts{Tokens: 1001, Task: "extract", Tenant: "anonymous", Messages: 1}
+	b.ReportAllocs()
+	for b.Loop() {
+		if rule, _, _ := settings.Choose(&facts); rule != "rule-49" {
+			b.Fatal(rule)
+		}
+	}
 }

@@ -47,6 +47,51 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// B = min(hint, total, the platform's deadline); reserve = min(reserve, 20 % of B); models have B − reserve.
+func TestBudgetArithmetic(t *testing.T) {
+	const ms = time.Millisecond
+	standard := Budget{Total: 180 * time.Second, Reserve: 2 * time.Second}
+	tests := []struct {
+		name                string
+		budget              Budget
+		hint, deadline, age time.Duration // of the request; 0: none
+		models, last, end   time.Duration // from when it was received
+	}{
+		{"configured", standard, 0, 0, 0, 178_000 * ms, 179_900 * ms, 180_000 * ms},
+		{"a hint", standard, 2000 * ms, 0, 0, 1600 * ms, 1900 * ms, 2000 * ms},
+		{"a hint of exactly five reserves", standard, 10_000 * ms, 0, 0, 8000 * ms, 9900 * ms, 10_000 * ms},
+		{"a hint that is longer", standard, time.Hour, 0, 0, 178_000 * ms, 179_900 * ms, 180_000 * ms},
+		{"a small hint", standard, 100 * ms, 0, 0, 80 * ms, 95 * ms, 100 * ms},
+		{"the platform's deadline", standard, 0, 30_000 * ms, 0, 28_000 * ms, 29_900 * ms, 30_000 * ms},
+		{"the platform's deadline, a shorter hint", standard, 5000 * ms, 30_000 * ms, 0, 4000 * ms, 4900 * ms, 5000 * ms},
+		{"the platform's deadline, a longer hint", standard, 60_000 * ms, 30_000 * ms, 0, 28_000 * ms, 29_900 * ms, 30_000 * ms},
+		{"a late platform", standard, 0, time.Hour, 0, 178_000 * ms, 179_900 * ms, 180_000 * ms},
+		{"no reserve", Budget{Total: 10 * time.Second}, 0, 0, 0, 10_000 * ms, 10_000 * ms, 10_000 * ms},
+		{"decoding took time", standard, 2000 * ms, 0, 500 * ms, 1600 * ms, 1900 * ms, 2000 * ms},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				received := time.Now()
+				ctx := t.Context()
+				if test.deadline > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithDeadline(ctx, received.Add(test.deadline))
+					defer cancel()
+				}
+				<-time.After(test.age)
+				b := newBudget(ctx, request(func(r *Request) { r.Hint, r.Received = test.hint, received }), test.budget)
+				require.Equal(t, test.models, b.models.Sub(received), "models")
+				require.Equal(t, test.last, b.last().Sub(received), "last tiers")
+				require.Equal(t, test.end, b.end.Sub(received), "end")
+				require.Equal(t, test.models-test.age, b.left())
+				require.True(t, b.fits(b.left()-minAttempt))
+				require.False(t, b.fits(b.left()-minAttempt+1))
+			})
+		})
+	}
+}
+
 func TestNoAttemptThatCannotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, scripted([]step{hang}), scripted(answer))

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 func ids(p plan) (out []string) {
@@ -81,52 +80,6 @@ func TestPlanUnknownModel(t *testing.T) {
 		_, ok := s.plan(request(named(model)), rand.Float64)
 		require.False(t, ok, model)
 	}
-}
-
-func TestShuffleSharesByWeight(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	first := map[string]int{}
-	for range 20_000 {
-		links := []link{{Candidate: &Candidate{ID: "a", Weight: 7}}, {Candidate: &Candidate{ID: "b", Weight: 2}}, {Candidate: &Candidate{ID: "c", Weight: 1}}}
-		shuffle(links, random.Float64)
-		first[links[0].ID]++
-	}
-	require.InDelta(t, 14_000, first["a"], 300)
-	require.InDelta(t, 4_000, first["b"], 300)
-	require.InDelta(t, 2_000, first["c"], 300)
-}
-
-func TestPlanProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var s Settings
-		n := rapid.IntRange(1, 12).Draw(t, "candidates")
-		for i := range n {
-			s.Candidates = append(s.Candidates, Candidate{
-				ID: string(rune('a' + i)), Priority: rapid.IntRange(1, 3).Draw(t, "priority"), Weight: rapid.IntRange(0, 5).Draw(t, "weight"),
-				Unlisted: rapid.Bool().Draw(t, "unlisted"),
-			})
-		}
-		pick := rapid.SampledFrom(s.Candidates)
-		for range rapid.IntRange(0, 3).Draw(t, "chains") {
-			c := Chain{Primary: pick.Draw(t, "primary").ID}
-			c.Name = "chain-" + c.Primary
-			for range rapid.IntRange(0, 4).Draw(t, "fallbacks") {
-				c.Fallbacks = append(c.Fallbacks, Entry{Model: pick.Draw(t, "fallback").ID})
-			}
-			s.Chains = append(s.Chains, c)
-		}
-		seed := rapid.Uint64().Draw(t, "seed")
-		req := request(named(rapid.SampledFrom([]string{"", "auto", "a"}).Draw(t, "model")))
-		first, ok := s.plan(req, rand.New(rand.NewPCG(seed, 0)).Float64)
-		second, _ := s.plan(req, rand.New(rand.NewPCG(seed, 0)).Float64)
-		require.True(t, ok)
-		require.Equal(t, ids(first), ids(second), "the same draw gives the same order")
-		seen := map[string]bool{}
-		for _, id := range ids(first) {
-			require.False(t, seen[id], "%s twice", id)
-			seen[id] = true
-		}
-	})
 }
 
 func BenchmarkPlan(b *testing.B) {

@@ -273,3 +273,49 @@ func TestNothingIsReadAfterTheEnd(t *testing.T) {
 	require.Equal(t, 2, o.read)
 	require.False(t, a.source.(*live).clocks.timer.Stop(), "no timer is left")
 }
+
+// A model that thinks has more time than one clock: its reasoning is a first token, and from there on the first content
+// has a clock of its own, longer than first_token. One that keeps its thoughts to itself has the first_token that its
+// configuration gives it.
+func TestThinkingHasTime(t *testing.T) {
+	hm := step{text: "hm", signal: providers.SignalReasoning}
+	late := func(s step, d time.Duration) step {
+		s.wait = d
+		return s
+	}
+	standard := Timeouts{FirstToken: 60 * time.Second, Idle: 30 * time.Second}
+	reasons := func(content time.Duration) []step { // every 20 s, until the content
+		script := []step{role, late(hm, 50*time.Second)}
+		for ; content > 20*time.Second; content -= 20 * time.Second {
+			script = append(script, late(hm, 20*time.Second))
+		}
+		return append(script, late(say("x"), content), stop, end)
+	}
+	tests := []struct {
+		name   string
+		clocks Timeouts
+		script []step
+		want   string
+		after  time.Duration // of a failure
+	}{
+		{"content long after first_token", standard, reasons(119 * time.Second), "ok", 0},
+		{"content that never comes", standard, reasons(121 * time.Second), "timeout", 170 * time.Second},
+		{"reasoning that never comes", standard, []step{role, hang}, "timeout", 60 * time.Second},
+		{"silence between thoughts", standard, []step{role, hm, hang}, "timeout", 30 * time.Second},
+		{"thoughts that aren't shown, a clock of its own", Timeouts{FirstToken: 150 * time.Second, Idle: 30 * time.Second}, []step{role, late(say("x"), 140*time.Second), stop, end}, "ok", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, scripted(test.script))
+				l.candidate("a").Timeouts, l.candidate("a").Thinking = test.clocks, true
+				l.settings.Budget.Total, l.settings.ThinkingTimeout = 10*time.Minute, 120*time.Second
+				got := l.ask(thinking, whole)
+				require.Equal(t, []string{"a:" + test.want}, got.outcomes())
+				if test.want != "ok" {
+					require.Equal(t, test.after, got.Trace.Attempts[0].Duration)
+				}
+			})
+		})
+	}
+}

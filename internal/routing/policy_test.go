@@ -24,6 +24,10 @@ func TestTriggers(t *testing.T) {
 		"empty":     {Kind: providers.KindEmpty, Status: 500},
 		"truncated": {Kind: providers.KindTruncated, Status: 500},
 		"a 200":     {Kind: providers.KindServerError, Status: 200},
+		"408":       {Kind: providers.KindTimeout, Status: 408},
+		"429":       {Kind: providers.KindRateLimited, Status: 429},
+		"401":       {Kind: providers.KindAuth, Status: 401},
+		"an inner":  {Kind: providers.KindOverloaded, Status: 529}, // of an error inside a 200
 		"skipped":   nil,
 	}
 	tests := []struct {
@@ -31,15 +35,16 @@ func TestTriggers(t *testing.T) {
 		entry Entry
 		fires string
 	}{
-		{"both absent", Entry{}, "timeout 504 500 503 connect malformed empty truncated a_200 skipped"},
-		{"timeout true", Entry{OnTimeout: &yes}, "timeout 504 skipped"},
-		{"timeout false", Entry{OnTimeout: &no}, "504 500 503 skipped"},
-		{"status empty", Entry{OnStatus: []int{}}, "504 500 503 skipped"},
-		{"timeout false, status empty", Entry{OnTimeout: &no, OnStatus: []int{}}, "504 500 503 skipped"},
-		{"timeout true, status empty", Entry{OnTimeout: &yes, OnStatus: []int{}}, "timeout 504 500 503 skipped"},
+		{"both absent", Entry{}, "timeout 408 504 500 503 429 401 an_inner connect malformed empty truncated a_200 skipped"},
+		{"timeout true", Entry{OnTimeout: &yes}, "timeout 408 504 skipped"},
+		{"timeout false", Entry{OnTimeout: &no}, "408 504 500 503 429 401 an_inner skipped"},
+		{"status empty", Entry{OnStatus: []int{}}, "408 504 500 503 429 401 an_inner skipped"},
+		{"timeout false, status empty", Entry{OnTimeout: &no, OnStatus: []int{}}, "408 504 500 503 429 401 an_inner skipped"},
+		{"timeout true, status empty", Entry{OnTimeout: &yes, OnStatus: []int{}}, "timeout 408 504 500 503 429 401 an_inner skipped"},
 		{"status listed", Entry{OnStatus: []int{500, 502}}, "500 skipped"},
 		{"timeout false, status listed", Entry{OnTimeout: &no, OnStatus: []int{500, 504}}, "504 500 skipped"},
-		{"timeout true, status listed", Entry{OnTimeout: &yes, OnStatus: []int{500}}, "timeout 504 500 skipped"},
+		{"rate limits and overload listed", Entry{OnStatus: []int{429, 529}}, "429 an_inner skipped"},
+		{"timeout true, status listed", Entry{OnTimeout: &yes, OnStatus: []int{500}}, "timeout 408 504 500 skipped"},
 	}
 	for _, test := range tests {
 		for name, failure := range failures {
@@ -58,50 +63,6 @@ func hasWord(s, word string) bool {
 		}
 	}
 	return false
-}
-
-// The table of the contract, §1: what each kind does, as routing acts on it.
-func TestKinds(t *testing.T) {
-	tests := []struct {
-		kind   providers.Kind
-		name   string
-		retry  bool
-		class  breaker.Class
-		next   bool
-		caller int
-	}{
-		{providers.KindConnect, "connect", true, breaker.Failure, true, 0},
-		{providers.KindTimeout, "timeout", false, breaker.Failure, true, 0},
-		{providers.KindOverloaded, "overloaded", true, breaker.Failure, true, 0},
-		{providers.KindServerError, "server_error", true, breaker.Failure, true, 0},
-		{providers.KindRateLimited, "rate_limited", false, breaker.Cool, true, 0},
-		{providers.KindQuota, "quota", false, breaker.Hard, true, 0},
-		{providers.KindAuth, "auth", false, breaker.Hard, true, 0},
-		{providers.KindModelMissing, "model_missing", false, breaker.Hard, true, 0},
-		{providers.KindLoading, "loading", false, breaker.Cool, true, 0},
-		{providers.KindToolFailed, "tool_failed", true, breaker.Excluded, true, 0},
-		{providers.KindMalformed, "malformed", true, breaker.Failure, true, 0},
-		{providers.KindEmpty, "empty", true, breaker.Sample, true, 0},
-		{providers.KindTruncated, "truncated", true, breaker.Failure, true, 0},
-		{providers.KindContextTooLong, "context_too_long", false, breaker.Excluded, true, 400},
-		{providers.KindContentPolicy, "content_policy", false, breaker.Excluded, false, 400},
-		{providers.KindBadRequest, "bad_request", false, breaker.Excluded, false, 400},
-		{providers.KindUnsupported, "unsupported", false, breaker.Excluded, true, 400},
-		{providers.KindCanceled, "canceled", false, breaker.Cancelled, false, 0},
-		{providers.KindDeadline, "deadline", false, breaker.Cancelled, false, 0},
-	}
-	s := Settings{Retries: Retries{Base: time.Second, Cap: 2 * time.Second}}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			e := &providers.Error{Kind: test.kind}
-			_, again := s.Retries.again(e, 0)
-			require.Equal(t, test.name, test.kind.String())
-			require.Equal(t, test.retry, again, "retry")
-			require.Equal(t, test.class, outcome(e, false).Class, "breaker")
-			require.Equal(t, test.next, s.switches(e), "next")
-			require.Equal(t, test.caller, test.kind.Effect().Status, "caller")
-		})
-	}
 }
 
 func TestForeignFieldsOpenNoBreakerForLong(t *testing.T) {

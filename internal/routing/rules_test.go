@@ -196,8 +196,8 @@ func checkRuled(t *rapid.T, s *Settings, rule Rule, got []string, draw func() fl
 	require.Equal(t, want, got)
 }
 
-func BenchmarkPlanByRules(b *testing.B) {
-	var s Settings
+// fifty are settings of 50 candidates and 50 rules, of which the last matches 1,001 tokens.
+func fifty() (s Settings) {
 	for i := range 50 {
 		s.Candidates = append(s.Candidates, Candidate{ID: fmt.Sprintf("candidate-%d", i), Priority: i % 5, Weight: 1})
 	}
@@ -207,7 +207,18 @@ func BenchmarkPlanByRules(b *testing.B) {
 			Match: func(f *Facts) bool { return f.Tokens > 1000*(50-i) || f.Task == "x" }, // the last one matches
 		})
 	}
-	req := request(func(r *Request) { r.Tokens = 1001 })
+	return s
+}
+
+func TestPlanAllocatesLittle(t *testing.T) {
+	s, req := fifty(), request(func(r *Request) { r.Tokens = 1001 })
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { s.plan(req, rand.Float64) }), 15.0)
+	s.Rules = nil
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { s.plan(req, rand.Float64) }), 7.0)
+}
+
+func BenchmarkPlanByRules(b *testing.B) {
+	s, req := fifty(), request(func(r *Request) { r.Tokens = 1001 })
 	b.ReportAllocs()
 	for b.Loop() {
 		if p, _ := s.plan(req, rand.Float64); p.rule == nil {
