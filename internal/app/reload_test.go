@@ -165,6 +165,31 @@ func TestAStreamKeepsItsConfiguration(t *testing.T) {
 	require.Eventually(t, func() bool { return conns.open() == 0 }, callerLimit, time.Millisecond)
 }
 
+// A request that a reload overtakes may still switch; the connection that it makes then is closed after it.
+func TestASwitchAfterAReloadLeavesNothing(t *testing.T) {
+	asked, going := make(chan struct{}), make(chan struct{})
+	failing, healthy := &counter{}, &counter{}
+	a := failing.start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-going
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	b := healthy.start(t, providertest.New(providertest.OpenAI))
+	r := roll(t, fmt.Sprintf(`auth: {anonymous: true}
+providers: {p-a: {dialect: openai, base_url: %q, api_key: sk-secret}, p-b: {dialect: openai, base_url: %q, api_key: sk-secret}}
+candidates: [{id: a, provider: p-a, model: m, priority: 1}, {id: b, provider: p-b, model: m, priority: 2}]
+`, a, b), Options{})
+	answer := make(chan reply, 1)
+	go func() { answer <- r.ask(false, "q") }()
+	<-asked
+	r.take(scripted("c"))
+	require.Equal(t, "c", r.ask(false, "q").meta.Candidate)
+	close(going)
+	require.Equal(t, []string{"a:server_error", "b:ok"}, (<-answer).outcomes())
+	require.Equal(t, 1, healthy.all)
+	require.Eventually(t, func() bool { return failing.open()+healthy.open() == 0 }, callerLimit, time.Millisecond)
+}
+
 // counter counts a server's connections.
 type counter struct {
 	mu  sync.Mutex
