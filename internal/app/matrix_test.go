@@ -124,7 +124,10 @@ func TestMatrixHealthy(t *testing.T) {
 
 // Rows n, n2: with every model down there still is an answer, and it says what it is.
 func TestMatrixAllDown(t *testing.T) {
-	for _, b := range []providertest.Behaviour{providertest.Fails(500), providertest.Ends(providertest.EndHangHeaders)} {
+	for _, b := range []providertest.Behaviour{
+		providertest.Fails(500), providertest.Ends(providertest.EndHangHeaders),
+		providertest.Ends(providertest.EndErrorEvent), providertest.Ends(providertest.EndHang), // after a role each
+	} {
 		for _, stream := range []bool{false, true} {
 			l := open(t, "", []providertest.Behaviour{b}, []providertest.Behaviour{b})
 			got := l.ask(stream, "a question")
@@ -133,6 +136,7 @@ func TestMatrixAllDown(t *testing.T) {
 			require.Equal(t, "fallback", got.header.Get("Holdfast-Tier"))
 			require.Contains(t, got.text, "busy")
 			require.False(t, got.failed)
+			require.Equal(t, []string{"a", "b"}, []string{got.meta.Attempts[0].Candidate, got.meta.Attempts[1].Candidate})
 		}
 	}
 }

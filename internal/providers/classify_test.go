@@ -101,6 +101,8 @@ func TestClassify(t *testing.T) {
 		{"Ollama: tools", 400, `{"error":"registry.ollama.ai/library/x does not support tools"}`, KindUnsupported, 0, ""},
 		{"Ollama: in a stream", 0, `{"error":"llama runner process has terminated"}`, KindServerError, 0, ""},
 		{"vLLM: too long", 400, `{"object":"error","message":"This model's maximum context length is 4096 tokens","type":"BadRequestError","param":null,"code":400}`, KindContextTooLong, 0, "BadRequestError"},
+		{"SGLang: too long", 400, `{"object":"error","message":"The input (9000 tokens) is longer than the model's context length (8192 tokens).","type":"BadRequest","param":null,"code":400}`, KindContextTooLong, 0, "BadRequest"},
+		{"SGLang: too long in a stream", 0, `{"error":{"object":"error","message":"Requested token count exceeds the model's maximum context length of 8192 tokens.","type":"BadRequestError","code":400}}`, KindContextTooLong, 400, "BadRequestError"},
 		{"vLLM: in a stream", 0, `{"error":{"message":"x","type":"InternalServerError","code":500}}`, KindServerError, 500, "InternalServerError"},
 		{"llama.cpp: loading", 503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, KindLoading, 0, "unavailable_error"},
 		{"llama.cpp: too long", 0, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`, KindContextTooLong, 400, "exceed_context_size_error"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"holdfast/internal/providers"
 	"holdfast/internal/routing/breaker"
 )
 
@@ -75,6 +76,19 @@ func (r *reads) Load(ctx context.Context, ids ...string) (map[string]breaker.Rec
 	r.loads = append(r.loads, ids)
 	r.mu.Unlock()
 	return r.Store.Load(ctx, ids...)
+}
+
+// Breakers are of candidates: one bad model doesn't take another of its provider with it.
+func TestABadModelLeavesItsProviderAlone(t *testing.T) {
+	l := newLab(t, scripted([]step{failStatus(providers.KindServerError, 500)}), scripted(answer))
+	l.candidate("b").Provider, l.candidate("b").Client = l.candidate("a").Provider, l.models["b"]
+	gate := breaker.New(breaker.Settings{FailureThreshold: 2}, breaker.NewMemory(), slog.New(slog.DiscardHandler))
+	r := New(l.settings, gate, nil)
+	for range 2 {
+		require.Equal(t, []string{"a:server_error", "b:ok"}, read(r.Answer(t.Context(), request())).outcomes())
+	}
+	require.Equal(t, []string{"a:-breaker_open", "b:ok"}, read(r.Answer(t.Context(), request())).outcomes())
+	require.NoError(t, gate.Close(t.Context()))
 }
 
 // A healthy request makes one read of the breakers, whichever rule chooses and whether it thinks.

@@ -30,6 +30,7 @@ func TestSwitch(t *testing.T) {
 		{"hang at once", []step{hang}, "timeout", 5 * time.Second},
 		{"role, then hang", []step{role, hang}, "timeout", 5 * time.Second},
 		{"role chunks for ever", []step{role, {wait: 2 * time.Second}, {wait: 2 * time.Second}, {wait: 2 * time.Second}, hang}, "timeout", 5 * time.Second},
+		{"role, then no money left", []step{role, fail(providers.KindQuota)}, "quota", 0},
 		{"role, then error", []step{role, fail(providers.KindOverloaded)}, "overloaded", 0},
 		{"empty", []step{role, {finish: "stop"}, fail(providers.KindEmpty)}, "empty", 0},
 		{"html", []step{fail(providers.KindMalformed)}, "malformed", 0},
