@@ -8,10 +8,16 @@ import (
 
 	"holdfast/functions"
 	"holdfast/internal/app"
+	"holdfast/internal/config"
 )
 
 func TestEvents(t *testing.T) {
-	u := upkeep{functions.Function{App: &app.App{}}}
+	c, _, err := config.Load(t.Context(), config.Source{})
+	require.NoError(t, err)
+	a, err := app.Open(t.Context(), c, app.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, a.Close(t.Context())) }()
+	u := upkeep{functions.Function{App: a}}
 	for _, tt := range []struct{ name, event, report, err string }{
 		{"a schedule's own", `{"version":"0","source":"aws.scheduler","detail-type":"Scheduled Event","detail":"{}"}`, `{"action":"expire","expired":0}`, ""},
 		{"asked for", `{"action":"expire"}`, `{"action":"expire","expired":0}`, ""},
