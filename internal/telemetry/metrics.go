@@ -30,15 +30,18 @@ type metricOfUnit struct {
 // String is what a text log shows in the block's place; CloudWatch reads it in JSON only.
 func (metricBlock) String() string { return "JSON only" }
 
-// metrics is the block of a request: how long it took and how many calls it needed, by tier; and by who was drawn, the
-// share that the weights gave him, whose count is the split that was observed. False where nothing answered.
+// metrics is the block of a request: how long it took, how many calls it needed and what they cost, by tier; and by who
+// was drawn, the share that the weights gave him, whose count is the split that was observed. False where nothing
+// answered.
 func metrics(r Request, now time.Time) (slog.Attr, bool) {
 	if r.Trace.Tier == "" {
 		return slog.Attr{}, false
 	}
-	block := metricBlock{now.UnixMilli(), []metricDirective{
-		{namespace, [][]string{{"tier"}}, []metricOfUnit{{"ms", "Milliseconds"}, {"calls", "Count"}}},
-	}}
+	of := []metricOfUnit{{"ms", "Milliseconds"}, {"calls", "Count"}}
+	if r.Trace.Cost() != nil {
+		of = append(of, metricOfUnit{"cost_usd", "None"})
+	}
+	block := metricBlock{now.UnixMilli(), []metricDirective{{namespace, [][]string{{"tier"}}, of}}}
 	if r.Trace.Drawn != "" {
 		block.CloudWatchMetrics = append(block.CloudWatchMetrics, metricDirective{
 			namespace, [][]string{{"drawn"}}, []metricOfUnit{{"share", "None"}},

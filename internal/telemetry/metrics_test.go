@@ -16,12 +16,14 @@ import (
 // it, metrics as numbers, dimensions as texts that aren't empty.
 func TestMetricsNameFieldsOfTheEvent(t *testing.T) {
 	drawn := routing.Trace{Tier: routing.TierModel, Drawn: "a", Share: 0.7, Attempts: []routing.Attempt{{Candidate: "a", Outcome: "ok"}}}
+	priced := routing.Trace{Tier: routing.TierModel, Attempts: []routing.Attempt{{Candidate: "a", Outcome: "ok", Cost: &routing.Cost{}}}}
 	for _, tt := range []struct {
 		name  string
 		trace routing.Trace
 		want  []string // DIMENSION.METRIC
 	}{
 		{"a draw", drawn, []string{"tier.ms", "tier.calls", "drawn.share"}},
+		{"a price", priced, []string{"tier.ms", "tier.calls", "tier.cost_usd"}},
 		{"no draw", routing.Trace{Tier: routing.TierFallback}, []string{"tier.ms", "tier.calls"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
