@@ -2,7 +2,8 @@
 //
 // Its one idea: the same embedded files everywhere, forward only. Each file is one transaction and may be repeated,
 // so that an interrupted one is simply run again; and none takes away what the version before it still reads, so
-// that they may be applied while serving.
+// that they may be applied while serving. A file that locks out readers does nothing that takes long, and none waits
+// for a lock for more than some seconds.
 package migrations
 
 import (
@@ -32,13 +33,19 @@ const (
 	table          = "holdfast_migrations"
 	connectTimeout = 10 * time.Second
 	lockTimeout    = 60 * time.Second // while another process migrates
+	lockPause      = time.Second      // between tries of a file that doesn't get its lock
+
+	lockNotAvailable = "55P03"
 )
+
+// Password gives the password of a user at a server; asked at each connect.
+type Password func(ctx context.Context, host string, port uint16, user string) (string, error)
 
 // Apply brings the database up to the newest version and says, a line a step, what it did. It may be repeated and
 // run by several processes at once: an advisory lock lets one go first. When ctx ends, its connection is closed.
-// Errors never hold anything of the URL.
-func Apply(ctx context.Context, databaseURL string) (report []string, err error) {
-	db, err := open(ctx, databaseURL)
+// Errors never hold anything of the URL. Without a password function the URL's own counts.
+func Apply(ctx context.Context, databaseURL string, password Password) (report []string, err error) {
+	db, err := open(ctx, databaseURL, password)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +59,7 @@ func Apply(ctx context.Context, databaseURL string) (report []string, err error)
 	if err != nil {
 		return nil, failure(ctx, "read the database's version", err)
 	}
-	if err := up(m); err != nil {
+	if err := up(ctx, m); err != nil {
 		return nil, failure(ctx, "migrate the database", err)
 	}
 	after, err := version(m)
@@ -63,7 +70,7 @@ func Apply(ctx context.Context, databaseURL string) (report []string, err error)
 }
 
 // open makes a handle whose connections die with ctx; nothing is dialled yet.
-func open(ctx context.Context, databaseURL string) (*sql.DB, error) {
+func open(ctx context.Context, databaseURL string, password Password) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, errors.New("parse database URL: not a Postgres URL")
@@ -80,7 +87,12 @@ func open(ctx context.Context, databaseURL string) (*sql.DB, error) {
 		}
 		return conn, err
 	}
-	return stdlib.OpenDB(*config), nil
+	return stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) (err error) {
+		if password != nil {
+			c.Password, err = password(ctx, c.Host, c.Port, c.User)
+		}
+		return err
+	})), nil
 }
 
 func prepare(db *sql.DB) (*migrate.Migrate, error) {
@@ -100,8 +112,34 @@ func prepare(db *sql.DB) (*migrate.Migrate, error) {
 	return m, nil
 }
 
-// up applies what is missing. A version that is marked dirty was interrupted: it is run again.
-func up(m *migrate.Migrate) error {
+// up applies what is missing. A file that doesn't get its lock in time, since it would make requests wait, is tried
+// again until ctx ends.
+func up(ctx context.Context, m *migrate.Migrate) error {
+	for {
+		err := upOnce(m)
+		if pg := refusal(err); pg == nil || pg.Code != lockNotAvailable {
+			return err
+		}
+		select {
+		case <-time.After(lockPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// refusal is what the database itself said, nil where it isn't its word.
+func refusal(err error) *pgconn.PgError {
+	var pg *pgconn.PgError
+	var own database.Error
+	if errors.As(err, &pg) || errors.As(err, &own) && errors.As(own.OrigErr, &pg) {
+		return pg
+	}
+	return nil
+}
+
+// upOnce applies what is missing. A version that is marked dirty was interrupted: it is run again.
+func upOnce(m *migrate.Migrate) error {
 	err := m.Up()
 	if dirty := (migrate.ErrDirty{}); errors.As(err, &dirty) {
 		if err = m.Force(before(dirty.Version)); err == nil {
@@ -150,15 +188,12 @@ func describe(from, to int) ([]string, error) {
 
 // failure words an error without what may hold the URL. What the database itself says of our own SQL may be told.
 func failure(ctx context.Context, doing string, err error) error {
-	var pg *pgconn.PgError
-	var own database.Error
 	var op *net.OpError
+	pg := refusal(err)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
-	case errors.As(err, &pg):
-		return fmt.Errorf("%s: %s (SQLSTATE %s)", doing, pg.Message, pg.Code)
-	case errors.As(err, &own) && errors.As(own.OrigErr, &pg):
+	case pg != nil:
 		return fmt.Errorf("%s: %s (SQLSTATE %s)", doing, pg.Message, pg.Code)
 	case errors.As(err, &op) && op.Err != nil:
 		return fmt.Errorf("%s: %s: %s", doing, op.Op, op.Err.Error())

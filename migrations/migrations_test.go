@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/url"
@@ -61,24 +62,27 @@ func execute(t *testing.T, where, statement string) {
 	require.NoError(t, err)
 }
 
-func columns(t *testing.T, where string) (count int) {
+func count(t *testing.T, where, query string) (n int) {
 	conn, err := pgx.Connect(context.Background(), where)
 	require.NoError(t, err)
 	defer conn.Close(context.Background())
-	require.NoError(t, conn.QueryRow(context.Background(),
-		"select count(*) from information_schema.columns where table_name = 'cache_entry'").Scan(&count))
-	return count
+	require.NoError(t, conn.QueryRow(context.Background(), query).Scan(&n))
+	return n
+}
+
+func columns(t *testing.T, where string) int {
+	return count(t, where, "select count(*) from information_schema.columns where table_name = 'cache_entry'")
 }
 
 func TestApplyMayBeRepeated(t *testing.T) {
 	where := database(t)
-	report, err := migrations.Apply(t.Context(), where)
+	report, err := migrations.Apply(t.Context(), where, nil)
 	require.NoError(t, err)
 	require.Equal(t, "applied 0001_cache_entry", report[0])
-	again, err := migrations.Apply(t.Context(), where)
+	again, err := migrations.Apply(t.Context(), where, nil)
 	require.NoError(t, err)
 	require.Equal(t, report[len(report)-1:], again, "nothing was left to do")
-	require.Equal(t, 9, columns(t, where))
+	require.Equal(t, 11, columns(t, where))
 }
 
 func TestApplyByManyAtOnce(t *testing.T) {
@@ -86,32 +90,74 @@ func TestApplyByManyAtOnce(t *testing.T) {
 	errs := make([]error, 5)
 	var all sync.WaitGroup
 	for i := range errs {
-		all.Go(func() { _, errs[i] = migrations.Apply(context.Background(), where) })
+		all.Go(func() { _, errs[i] = migrations.Apply(context.Background(), where, nil) })
 	}
 	all.Wait()
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-	require.Equal(t, 9, columns(t, where))
+	require.Equal(t, 11, columns(t, where))
 }
 
 // A process that died in the middle left its version marked dirty; so did one that died just before clearing it.
 func TestApplyAfterAnInterruption(t *testing.T) {
-	for name, left := range map[string]string{
-		"nothing was done":    "drop table cache_entry",
-		"everything was done": "select 1",
+	for i, undo := range []string{
+		"drop table cache_entry, cache_tombstone",
+		"drop table cache_tombstone; alter table cache_entry drop column tenant_key, drop column user_key",
+		"drop index cache_entry_near; drop index cache_entry_owner",
+		"create index cache_entry_similar on cache_entry (scope, embedder)",
 	} {
-		t.Run(name, func(t *testing.T) {
-			where := database(t)
-			_, err := migrations.Apply(t.Context(), where)
-			require.NoError(t, err)
-			execute(t, where, left)
-			execute(t, where, "update holdfast_migrations set dirty = true")
-			_, err = migrations.Apply(t.Context(), where)
-			require.NoError(t, err)
-			require.Equal(t, 9, columns(t, where))
-		})
+		for name, left := range map[string]string{"nothing was done": undo, "everything was done": "select 1"} {
+			t.Run(fmt.Sprint("version ", i+1, " ", name), func(t *testing.T) {
+				where := database(t)
+				_, err := migrations.Apply(t.Context(), where, nil)
+				require.NoError(t, err)
+				execute(t, where, left)
+				execute(t, where, fmt.Sprintf("update holdfast_migrations set version = %d, dirty = true", i+1))
+				_, err = migrations.Apply(t.Context(), where, nil)
+				require.NoError(t, err)
+				require.Equal(t, 11, columns(t, where))
+				require.Equal(t, []string{"cache_entry_canonical", "cache_entry_expires", "cache_entry_near", "cache_entry_owner", "cache_entry_pkey"}, indexes(t, where))
+			})
+		}
 	}
+}
+
+func indexes(t *testing.T, where string) (names []string) {
+	conn, err := pgx.Connect(context.Background(), where)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	require.NoError(t, conn.QueryRow(context.Background(),
+		"select array_agg(indexname::text order by indexname) from pg_indexes where tablename = 'cache_entry'").Scan(&names))
+	return names
+}
+
+// Somebody who holds the table for long, such as a dump, isn't waited for in front of all requests; once he is done,
+// the migration goes on.
+func TestApplyWaitsWithoutMakingRequestsWait(t *testing.T) {
+	where := database(t)
+	_, err := migrations.Apply(t.Context(), where, nil)
+	require.NoError(t, err)
+	execute(t, where, "alter table cache_entry drop column user_key; update holdfast_migrations set version = 1")
+	holder, err := pgx.Connect(t.Context(), where)
+	require.NoError(t, err)
+	defer holder.Close(context.Background())
+	_, err = holder.Exec(t.Context(), "begin; select from cache_entry")
+	require.NoError(t, err)
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := migrations.Apply(context.Background(), where, nil)
+		done <- err
+	}()
+	waiting := func() bool { return count(t, where, "select count(*) from pg_locks where not granted") > 0 }
+	require.Eventually(t, waiting, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !waiting() }, 10*time.Second, 10*time.Millisecond, "it gives up, for a while")
+	execute(t, where, "set statement_timeout = '500ms'; select from cache_entry")
+	_, err = holder.Exec(t.Context(), "commit")
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	require.Equal(t, 11, columns(t, where))
 }
 
 // A role that may not create extensions can migrate where an administrator has created it, and is told where not.
@@ -121,13 +167,13 @@ func TestApplyWithoutTheRightToCreateTheExtension(t *testing.T) {
 	t.Cleanup(func() { execute(t, base(t), "drop role "+role) })
 	t.Cleanup(func() { execute(t, where, "drop owned by "+role) })
 	limited := change(t, where, func(u *url.URL) { u.User = url.UserPassword(role, "s3cret") })
-	_, err := migrations.Apply(t.Context(), limited)
+	_, err := migrations.Apply(t.Context(), limited, nil)
 	require.ErrorContains(t, err, "may not create the extension")
 	require.NotContains(t, err.Error(), "s3cret")
 	execute(t, where, "create extension vector")
-	_, err = migrations.Apply(t.Context(), limited)
+	_, err = migrations.Apply(t.Context(), limited, nil)
 	require.NoError(t, err)
-	require.Equal(t, 9, columns(t, where))
+	require.Equal(t, 11, columns(t, where))
 }
 
 func TestApplyTellsNothingOfTheURL(t *testing.T) {
@@ -143,7 +189,7 @@ func TestApplyTellsNothingOfTheURL(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			_, err := migrations.Apply(ctx, where)
+			_, err := migrations.Apply(ctx, where, nil)
 			require.Error(t, err)
 			require.NotContains(t, err.Error(), "s3cret")
 		})

@@ -60,6 +60,20 @@ Applies the migrations to the database (HOLDFAST_DATABASE_URL) and, on an endpoi
 (HOLDFAST_TABLE). Needs no configuration. May be repeated.
 `
 
+const cacheHelp = `usage: holdfast cache purge --tenant NAME [--user U] [--question TEXT | --key HEX] [--database-url URL]
+       holdfast cache forget --tenant NAME (--question TEXT | --key HEX) [--for 720h] [--database-url URL]
+
+purge deletes answers from the cache's database (HOLDFAST_DATABASE_URL): all of a tenant, or those that a user asked
+for (what callers send as user), or those to a question. Running processes serve none of them any more; what they are
+answering just now may be stored after it. They may all be stored again.
+
+forget deletes the answers to a question and lays a tombstone: until the time is over nobody of the tenant gets an
+answer to it from the cache, and none is stored.
+
+--question means the question where it stands alone, in all the ways of writing that the cache takes for the same.
+--key names an entry by cache.key of the log, also within a conversation.
+`
+
 const versionHelp = `usage: holdfast version
 
 Prints the version.

@@ -43,6 +43,7 @@ func commands() []command {
 		{"check", "say whether a configuration is right, and show what it means", checkHelp, runCheck},
 		{"breaker", "show the fleet's breakers, force one open or closed", breakerHelp, runBreaker},
 		{"migrate", "prepare the database and the table that the environment names", migrateHelp, runMigrate},
+		{"cache", "purge answers, or forget a question, in the database", cacheHelp, runCache},
 		{"version", "print the version", versionHelp, runVersion},
 	}
 }

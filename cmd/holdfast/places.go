@@ -20,9 +20,10 @@ const defaultListen = "127.0.0.1:8080"
 type places struct {
 	config, listen string
 	cases          string // file of rule tests, for check
-	duration, why  string // of an order, for breaker
+	duration, why  string // of an order, for breaker and cache forget
 	app            app.Places
-	words          []string // what stands between the flags
+	words          []string        // what stands between the flags
+	target         app.CacheTarget // for cache
 }
 
 // arguments reads the flags of a command that takes nothing else, out of those that name places. status is the exit
@@ -88,6 +89,14 @@ func (p *places) named(name string) (into *string, variable, standard string) {
 		return &p.listen, "HOLDFAST_LISTEN", defaultListen
 	case "table":
 		return &p.app.Table, "HOLDFAST_TABLE", ""
+	case "tenant":
+		return &p.target.Tenant, "", ""
+	case "user":
+		return &p.target.User, "", ""
+	case "question":
+		return &p.target.Question, "", ""
+	case "key":
+		return &p.target.Key, "", ""
 	case "database-url":
 		return &p.app.DatabaseURL, "HOLDFAST_DATABASE_URL", ""
 	}

@@ -1,10 +1,14 @@
 // Command upkeep is the Lambda function on a schedule: it deletes expired cache rows. Invoked with
-// {"action":"migrate"} it prepares the database instead. It answers with a report of what it did.
+// {"action":"migrate"} it prepares the database instead; with "purge" or "forget" it deletes cached answers, as
+// holdfast cache does. It answers with a report of what it did.
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"holdfast/functions"
 	"holdfast/internal/app"
@@ -22,14 +26,23 @@ type upkeep struct{ functions.Function }
 
 // task is what an event asks for. A schedule's own event names no action.
 type task struct {
-	Action string `json:"action"`
+	Action   string `json:"action"`
+	Tenant   string `json:"tenant"` // of purge and forget, as the flags of holdfast cache
+	User     string `json:"user"`
+	Question string `json:"question"`
+	Key      string `json:"key"`
+	For      string `json:"for"`
 }
+
+// forgetTime is how long a question is forgotten that says no time.
+const forgetTime = "720h"
 
 // report is what was done.
 type report struct {
 	Action  string   `json:"action"`
 	Expired int      `json:"expired"`
-	Steps   []string `json:"steps,omitempty"` // of a migration
+	Deleted int      `json:"deleted,omitempty"` // by purge and forget
+	Steps   []string `json:"steps,omitempty"`   // of a migration
 }
 
 func (u upkeep) handle(ctx context.Context, t task) (report, error) {
@@ -41,6 +54,20 @@ func (u upkeep) handle(ctx context.Context, t task) (report, error) {
 		r := report{Action: t.Action}
 		err := app.Migrate(ctx, u.Places, func(step string) { r.Steps = append(r.Steps, step) })
 		return r, err
+	case "purge":
+		deleted, err := app.PurgeCache(ctx, u.Places, t.target())
+		return report{Action: t.Action, Deleted: deleted}, err
+	case "forget":
+		d, err := time.ParseDuration(cmp.Or(t.For, forgetTime))
+		if err != nil || d <= 0 || t.User != "" {
+			return report{}, errors.New("forget takes no user, and for is a time such as 720h")
+		}
+		deleted, err := app.ForgetCache(ctx, u.Places, t.target(), d)
+		return report{Action: t.Action, Deleted: deleted}, err
 	}
-	return report{}, fmt.Errorf("unknown action %.40q: want expire (the default) or migrate", t.Action)
+	return report{}, fmt.Errorf("unknown action %.40q: want expire (the default), migrate, purge or forget", t.Action)
+}
+
+func (t task) target() app.CacheTarget {
+	return app.CacheTarget{Tenant: t.Tenant, User: t.User, Question: t.Question, Key: t.Key}
 }

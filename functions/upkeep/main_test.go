@@ -22,6 +22,10 @@ func TestEvents(t *testing.T) {
 		{"a schedule's own", `{"version":"0","source":"aws.scheduler","detail-type":"Scheduled Event","detail":"{}"}`, `{"action":"expire","expired":0}`, ""},
 		{"asked for", `{"action":"expire"}`, `{"action":"expire","expired":0}`, ""},
 		{"migrate where nothing is named", `{"action":"migrate"}`, `{"action":"migrate","expired":0}`, ""},
+		{"purge without a database", `{"action":"purge","tenant":"t"}`, "", "HOLDFAST_DATABASE_URL is not set"},
+		{"forget without a database", `{"action":"forget","tenant":"t","question":"q"}`, "", "HOLDFAST_DATABASE_URL is not set"},
+		{"forget for no time", `{"action":"forget","tenant":"t","question":"q","for":"soon"}`, "", "for is a time"},
+		{"forget a user", `{"action":"forget","tenant":"t","user":"u"}`, "", "takes no user"},
 		{"unknown", `{"action":"drop everything"}`, "", `unknown action "drop everything"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -129,7 +129,7 @@ func (a *App) Upkeep(ctx context.Context) (expired int, err error) {
 		a.renew(ctx)
 	}
 	s := a.now.Load()
-	if s.cache == nil {
+	if s == nil || s.cache == nil {
 		return 0, nil
 	}
 	return s.cache.Expire(ctx)

@@ -39,6 +39,7 @@ func (l lastResort) Lookup(ctx context.Context, req *routing.Request) *routing.C
 	}
 	return &routing.CacheHit{
 		Rule: hit.Rule, Similarity: hit.Similarity, Age: hit.Age, Text: hit.Text, Question: hit.Question,
+		Key: hit.Key,
 	}
 }
 

@@ -96,7 +96,7 @@ func TestFleetSharesItsBreakers(t *testing.T) {
 
 func TestFleetSharesItsCache(t *testing.T) {
 	url := database(t)
-	question := fmt.Sprintf("How do bridges of type %d carry heavy loads?", time.Now().UnixNano())
+	question := fmt.Sprintf("How do bridges of type %d carry heavy loads?", time.Now().UnixNano()%1e9)
 	first, second := twins(t, "", Places{DatabaseURL: url}, []providertest.Behaviour{providertest.Says("As ", "ever.")})
 	require.Equal(t, "model", first.ask(true, question).meta.Tier)
 	require.NoError(t, first.app.after.wait(t.Context()))

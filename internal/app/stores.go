@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -14,7 +13,6 @@ import (
 	"holdfast/internal/config"
 	"holdfast/internal/routing/breaker"
 	"holdfast/internal/spend"
-	"holdfast/migrations"
 )
 
 // openTable opens the stores of breakers and of what tenants spend, in the table that the places name. It asks nothing
@@ -79,58 +77,10 @@ func (a *App) openCache(ctx context.Context, c config.Cache) (cache.Service, err
 	return cache.New(settings, a.answers, a.embed, a.log), nil
 }
 
-func (a *App) openAnswers(ctx context.Context, c config.Cache) (cache.Store, error) {
-	url, err := a.databaseURL(ctx)
-	if err != nil {
-		a.log.Warn("the cache is in memory", "reason", err)
-	}
-	if url == "" {
-		return cache.NewMemory(c.MaxEntries), nil
-	}
-	return cache.NewPostgres(url, a.log)
-}
-
-// databaseURL is the place of the database, looked up where it is a parameter's path.
-func (a *App) databaseURL(ctx context.Context) (string, error) {
-	return databaseURL(ctx, a.options.Places, &parameters{find: a.options.Places.aws()})
-}
-
-func databaseURL(ctx context.Context, p Places, store config.Fetcher) (string, error) {
-	path, ok := strings.CutPrefix(p.DatabaseURL, "ssm:")
-	if !ok {
-		return p.DatabaseURL, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, secretTime)
-	defer cancel()
-	found, err := store.Fetch(ctx, []string{path})
-	if err != nil {
-		return "", fmt.Errorf("HOLDFAST_DATABASE_URL: %w", err)
-	}
-	if found[path] == "" {
-		return "", fmt.Errorf("HOLDFAST_DATABASE_URL: there is no parameter %s", path)
-	}
-	return strings.TrimSpace(found[path]), nil
-}
-
 // Migrate applies the migrations to the database and, on an endpoint that isn't AWS, creates the table. It does
 // what the places name, needs no configuration and may be repeated. It says what it did through report.
 func Migrate(ctx context.Context, p Places, report func(string)) error {
 	return errors.Join(migrateDatabase(ctx, p, report), migrateTable(ctx, p, report))
-}
-
-func migrateDatabase(ctx context.Context, p Places, report func(string)) error {
-	if p.DatabaseURL == "" {
-		return nil
-	}
-	url, err := databaseURL(ctx, p, &parameters{find: p.aws()})
-	if err != nil {
-		return err
-	}
-	lines, err := migrations.Apply(ctx, url)
-	for _, line := range lines {
-		report("database: " + line)
-	}
-	return err
 }
 
 func migrateTable(ctx context.Context, p Places, report func(string)) error {

@@ -34,6 +34,7 @@ type Hit struct {
 	Age        time.Duration
 	Text       string
 	Question   string // the earlier question
+	Key        string // the entry's exact key in hex: what a purge knows it by
 }
 
 // Settings are the cache's share of the configuration.
@@ -55,6 +56,10 @@ type Service interface {
 	Store(ctx context.Context, q Question, answer string) error
 	// Expire deletes what is past its time, in batches, and says how many.
 	Expire(ctx context.Context) (int, error)
+	// Purge deletes entries for good and says how many. What is being answered meanwhile may be stored after it.
+	Purge(ctx context.Context, t Target) (int, error)
+	// Forget deletes the entries of a question, and keeps it from being answered and stored for a time.
+	Forget(ctx context.Context, t Target, d time.Duration) (int, error)
 	// Close closes connections.
 	Close()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,10 +18,11 @@ type Memory struct {
 	exact     map[place]*list.Element
 	canonical map[place]*list.Element
 	scopes    map[Hash]map[*list.Element]struct{}
+	forgotten map[place]time.Time // a tenant's questions, and until when
 }
 
-// place is a key inside its scope.
-type place struct{ scope, key Hash }
+// place is a key inside its scope, or its tenant.
+type place struct{ in, key Hash }
 
 type memoryEntry struct {
 	Entry
@@ -36,16 +38,19 @@ func NewMemory(maxEntries int) *Memory {
 	}
 	return &Memory{
 		max: maxEntries, used: list.New(), exact: map[place]*list.Element{}, canonical: map[place]*list.Element{},
-		scopes: map[Hash]map[*list.Element]struct{}{},
+		scopes: map[Hash]map[*list.Element]struct{}{}, forgotten: map[place]time.Time{},
 	}
 }
 
 // Find implements [Store].
-func (m *Memory) Find(_ context.Context, scope, exact, canonical Hash) (Entry, bool, error) {
+func (m *Memory) Find(_ context.Context, k Key) (Entry, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	for _, element := range []*list.Element{m.exact[place{scope, exact}], m.canonical[place{scope, canonical}]} {
+	if m.isForgotten(k, now) {
+		return Entry{}, false, ErrForgotten
+	}
+	for _, element := range []*list.Element{m.exact[place{k.Scope, k.Exact}], m.canonical[place{k.Scope, k.Canonical}]} {
 		if element == nil {
 			continue
 		}
@@ -95,6 +100,9 @@ func (m *Memory) Put(_ context.Context, e Entry) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
+	if m.isForgotten(e.Key, now) {
+		return nil
+	}
 	if old := m.exact[place{e.Scope, e.Exact}]; old != nil {
 		if !old.Value.(*memoryEntry).expired(now) {
 			m.used.MoveToFront(old)
@@ -105,6 +113,12 @@ func (m *Memory) Put(_ context.Context, e Entry) error {
 	if old := m.canonical[place{e.Scope, e.Canonical}]; old != nil {
 		m.remove(old)
 	}
+	for _, exact := range e.Replaces {
+		if old := m.exact[place{e.Scope, exact}]; old != nil {
+			m.remove(old)
+		}
+	}
+	e.Replaces = nil
 	m.add(&memoryEntry{Entry: e, stored: now, expires: now.Add(e.TTL)})
 	m.shrink()
 	return nil
@@ -126,20 +140,55 @@ func (m *Memory) shrink() {
 	}
 }
 
+// Known implements [Store].
+func (m *Memory) Known(k Key) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	element := m.exact[place{k.Scope, k.Exact}]
+	return element != nil && !element.Value.(*memoryEntry).expired(time.Now())
+}
+
 // Expire implements [Store].
 func (m *Memory) Expire(_ context.Context, limit int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, count := time.Now(), 0
-	for element := m.used.Back(); element != nil && count < limit; {
-		before := element.Prev()
-		if element.Value.(*memoryEntry).expired(now) {
-			m.remove(element)
-			count++
-		}
-		element = before
+	now := time.Now()
+	maps.DeleteFunc(m.forgotten, func(_ place, until time.Time) bool { return !now.Before(until) })
+	return m.removeAll(limit, func(e *memoryEntry) bool { return e.expired(now) }), nil
+}
+
+// Purge implements [Store].
+func (m *Memory) Purge(_ context.Context, s Selection, limit int) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.removeAll(limit, func(e *memoryEntry) bool { return s.has(e.Entry) }), nil
+}
+
+// has says whether an entry is among those of a selection.
+func (s Selection) has(e Entry) bool {
+	return e.Tenant == s.Tenant && (s.User == Hash{} || e.User == s.User) &&
+		(s.Questions == nil || slices.Contains(s.Questions, e.Exact) || slices.Contains(s.Questions, e.Canonical))
+}
+
+// Forget implements [Store].
+func (m *Memory) Forget(_ context.Context, tenant Hash, questions []Hash, ttl time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	until := time.Now().Add(ttl)
+	for _, question := range questions {
+		m.forgotten[place{tenant, question}] = until
 	}
-	return count, nil
+	for element := m.used.Front(); element != nil; element = element.Next() {
+		e := element.Value.(*memoryEntry)
+		if e.Tenant == tenant && e.Canonical != (Hash{}) && slices.Contains(questions, e.Exact) {
+			m.forgotten[place{tenant, e.Canonical}] = until
+		}
+	}
+	return nil
+}
+
+func (m *Memory) isForgotten(k Key, now time.Time) bool {
+	return now.Before(m.forgotten[place{k.Tenant, k.Exact}]) || now.Before(m.forgotten[place{k.Tenant, k.Canonical}])
 }
 
 // Close implements [Store]; there is nothing to free.
@@ -155,6 +204,19 @@ func (m *Memory) add(e *memoryEntry) {
 		m.scopes[e.Scope] = map[*list.Element]struct{}{}
 	}
 	m.scopes[e.Scope][element] = struct{}{}
+}
+
+// removeAll removes up to limit entries, what was used least lately first, and says how many.
+func (m *Memory) removeAll(limit int, which func(*memoryEntry) bool) (count int) {
+	for element := m.used.Back(); element != nil && count < limit; {
+		before := element.Prev()
+		if which(element.Value.(*memoryEntry)) {
+			m.remove(element)
+			count++
+		}
+		element = before
+	}
+	return count
 }
 
 func (m *Memory) remove(element *list.Element) {

@@ -42,12 +42,12 @@ func TestMemoryAge(t *testing.T) {
 		m, e := NewMemory(0), entry("a", "what?", "what")
 		require.NoError(t, m.Put(context.Background(), e))
 		time.Sleep(time.Minute) //nolint:forbidigo // the bubble's time
-		got, ok, err := m.Find(context.Background(), e.Scope, e.Exact, e.Canonical)
+		got, ok, err := m.Find(context.Background(), e.Key)
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, time.Minute, got.Age)
 		time.Sleep(time.Hour) //nolint:forbidigo // the bubble's time
-		_, ok, _ = m.Find(context.Background(), e.Scope, e.Exact, e.Canonical)
+		_, ok, _ = m.Find(context.Background(), e.Key)
 		require.False(t, ok)
 		require.Zero(t, m.used.Len(), "found too old, it is gone")
 	})
@@ -56,10 +56,10 @@ func TestMemoryAge(t *testing.T) {
 // A smaller store forgets what was used least lately.
 func TestMemoryResize(t *testing.T) {
 	m := NewMemory(3)
-	entry := func(i byte) Entry { return Entry{Exact: Hash{i}, Answer: "a", TTL: time.Hour} }
+	entry := func(i byte) Entry { return Entry{Key: Key{Exact: Hash{i}}, Answer: "a", TTL: time.Hour} }
 	kept := func() (out []byte) {
 		for i := range byte(9) {
-			if _, found, err := m.Find(t.Context(), Hash{}, Hash{i}, Hash{}); err == nil && found {
+			if _, found, err := m.Find(t.Context(), Key{Exact: Hash{i}}); err == nil && found {
 				out = append(out, i)
 			}
 		}

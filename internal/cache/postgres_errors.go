@@ -106,7 +106,11 @@ type known struct {
 	until map[place]time.Time
 }
 
-const maxKnown = 20000
+const (
+	maxKnown = 20000
+	// knownFor bounds how long an entry isn't written again that a purge of another process has deleted meanwhile.
+	knownFor = time.Hour
+)
 
 func (k *known) has(at place, now time.Time) bool {
 	k.mu.Lock()
@@ -114,11 +118,23 @@ func (k *known) has(at place, now time.Time) bool {
 	return now.Before(k.until[at])
 }
 
-func (k *known) add(at place, until time.Time) {
+func (k *known) add(at place, now time.Time, ttl time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.until == nil || len(k.until) >= maxKnown {
 		k.until = map[place]time.Time{}
 	}
-	k.until[at] = until
+	k.until[at] = now.Add(min(ttl, knownFor))
+}
+
+func (k *known) remove(at place) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.until, at)
+}
+
+func (k *known) clear() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.until = nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/pgvector/pgvector-go"
 	"github.com/stretchr/testify/require"
 
 	"holdfast/migrations"
@@ -23,7 +25,7 @@ import (
 // database makes a database with the schema, and drops it after the test.
 func database(t testing.TB) string {
 	where := emptyDatabase(t)
-	_, err := migrations.Apply(context.Background(), where)
+	_, err := migrations.Apply(context.Background(), where, nil)
 	require.NoError(t, err)
 	return where
 }
@@ -56,7 +58,7 @@ func execute(t testing.TB, databaseURL, statement string) {
 }
 
 func openPostgres(t testing.TB, databaseURL string) *Postgres {
-	p, err := NewPostgres(databaseURL, slog.New(slog.DiscardHandler))
+	p, err := NewPostgres(databaseURL, PostgresOptions{Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p
@@ -93,7 +95,8 @@ func TestPostgresReplacesADeadConnection(t *testing.T) {
 	require.True(t, ok)
 }
 
-// The plan stays one for the scope at hand, and prepared statements, which a pooler can't carry, are not used.
+// Statements are planned for the scope at hand however often they ran, and prepared ones, which a pooler can't carry,
+// are not used.
 func TestPostgresPreparesNothing(t *testing.T) {
 	p := openPostgres(t, database(t))
 	for range 12 {
@@ -105,7 +108,52 @@ func TestPostgresPreparesNothing(t *testing.T) {
 	var prepared int
 	require.NoError(t, pool.QueryRow(t.Context(), "select count(*) from pg_prepared_statements").Scan(&prepared))
 	require.Zero(t, prepared)
-	require.LessOrEqual(t, pool.Stat().TotalConns(), int32(connections))
+	require.LessOrEqual(t, pool.Stat().TotalConns(), int32(1))
+}
+
+// What each statement reads, in a table where scopes differ in size: none of them reads the table as a whole.
+func TestPostgresPlans(t *testing.T) {
+	where := database(t)
+	execute(t, where, `
+		insert into cache_entry (scope, exact_key, canonical_key, question, answer, embedder, embedding, tenant_key, user_key, created_at, expires_at)
+		select sha256(least(i, 200)::text::bytea), sha256(i::text::bytea), sha256((-i)::text::bytea), 'q', repeat('a', 500), 'x', '[1,0]',
+			sha256('t'), sha256((i % 1000)::text::bytea), now(), now() + i * interval '1 second'
+		from generate_series(1, 20000) i`)
+	execute(t, where, "vacuum analyze cache_entry")
+	conn, err := pgx.Connect(t.Context(), where+"&default_query_exec_mode=exec")
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	h, big := hashOf("any"), sha256.Sum256([]byte("200")) // a scope that is new to the statistics, and one they know
+	for name, c := range map[string]struct {
+		sql     string
+		args    []any
+		indexes []string
+	}{
+		"find":     {findSQL, []any{h[:], h[:], h[:], h[:]}, []string{"cache_entry_pkey", "cache_entry_canonical"}},
+		"find big": {findSQL, []any{big[:], h[:], h[:], h[:]}, []string{"cache_entry_pkey", "cache_entry_canonical"}},
+		"near":     {nearSQLOf(2), []any{h[:], "x", pgvector.NewHalfVector([]float32{1, 0}), 5}, []string{"Index Only Scan using cache_entry_near", "cache_entry_pkey"}},
+		"near big": {nearSQLOf(2), []any{big[:], "x", pgvector.NewHalfVector([]float32{1, 0}), 5}, []string{"Index Only Scan using cache_entry_near", "cache_entry_pkey"}},
+		"put":      {putSQL, []any{h[:], h[:], h[:], "q", "a", nil, nil, h[:], h[:], 1, [][]byte{h[:]}}, []string{"cache_entry_pkey", "cache_entry_canonical"}},
+		"put big":  {putSQL, []any{big[:], h[:], h[:], "q", "a", nil, nil, h[:], h[:], 1, [][]byte{h[:]}}, []string{"cache_entry_pkey", "cache_entry_canonical"}},
+		"expire":   {expireSQL, []any{1000}, []string{"cache_entry_expires"}},
+		"purge":    {purgeSQL, []any{h[:], h[:], nil, 1000}, []string{"cache_entry_owner"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var plans []string
+			for range 10 { // a prepared statement would have turned generic by then
+				rows, err := conn.Query(t.Context(), "explain (costs off) "+c.sql, c.args...)
+				require.NoError(t, err)
+				lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+				require.NoError(t, err)
+				plans = append(plans, strings.Join(lines, "\n"))
+			}
+			require.Equal(t, plans[0], plans[9])
+			require.NotContains(t, plans[0], "Seq Scan on cache_entry")
+			for _, index := range c.indexes {
+				require.Contains(t, plans[0], index)
+			}
+		})
+	}
 }
 
 // An away store costs one wait, then nothing for a while; nothing of the URL or of a question is told.
@@ -121,15 +169,15 @@ func TestPostgresAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var logged bytes.Buffer
-			p, err := NewPostgres(c.url(t), slog.New(slog.NewTextHandler(&logged, nil)))
+			p, err := NewPostgres(c.url(t), PostgresOptions{Log: slog.New(slog.NewTextHandler(&logged, nil))})
 			require.NoError(t, err)
 			defer p.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			e := entry("a", "my question", "")
-			_, _, err = p.Find(ctx, e.Scope, e.Exact, e.Canonical)
+			_, _, err = p.Find(ctx, e.Key)
 			require.ErrorContains(t, err, c.says)
-			_, _, err = p.Find(t.Context(), e.Scope, e.Exact, e.Canonical)
+			_, _, err = p.Find(t.Context(), e.Key)
 			require.ErrorIs(t, err, ErrAway)
 			require.Equal(t, 1, strings.Count(logged.String(), "cache store is away"))
 			for _, secret := range []string{"s3cret", "my question"} {
@@ -163,7 +211,7 @@ func noSuchRole(t *testing.T) string {
 
 func TestPostgresRefusesABadURLWithoutRepeatingIt(t *testing.T) {
 	for _, bad := range []string{"postgres://user:s3cret@host:port/db", "postgres://user:s3cret@h/db?sslmode=s3cret", "host=h password='s3cret"} {
-		_, err := NewPostgres(bad, slog.New(slog.DiscardHandler))
+		_, err := NewPostgres(bad, PostgresOptions{Log: slog.New(slog.DiscardHandler)})
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "s3cret")
 	}
@@ -199,7 +247,7 @@ func TestKnownIsBounded(t *testing.T) {
 	var at place
 	for i := range maxKnown + 1 {
 		at.key[0], at.key[1], at.key[2] = byte(i), byte(i>>8), byte(i>>16)
-		k.add(at, time.Now().Add(time.Hour))
+		k.add(at, time.Now(), time.Hour)
 	}
 	require.Len(t, k.until, 1)
 	require.True(t, k.has(at, time.Now()))
@@ -212,7 +260,7 @@ func TestPostgresCanceledCallerDoesNotMarkAway(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	e := entry("a", "q", "")
-	_, _, err := p.Find(ctx, e.Scope, e.Exact, e.Canonical)
+	_, _, err := p.Find(ctx, e.Key)
 	require.ErrorIs(t, err, context.Canceled)
 	_, ok := p.reads.enter(time.Now())
 	require.True(t, ok)

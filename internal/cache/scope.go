@@ -40,6 +40,16 @@ func scopeOf(s Settings, q Question, lang string) Hash {
 	return hashOf("scope", append(fields, q.Attachments...)...)
 }
 
+// tenantKey and userKey say whose an entry is. They are hashed so that the store holds no names.
+func tenantKey(tenant string) Hash { return hashOf("tenant", tenant) }
+
+func userKey(tenant, user string) Hash {
+	if user == "" {
+		return Hash{}
+	}
+	return hashOf("user", tenant, user)
+}
+
 // compact takes the spaces out of JSON, so that the same tools are the same.
 func compact(data []byte) string {
 	var b bytes.Buffer
@@ -51,11 +61,9 @@ func compact(data []byte) string {
 
 // key is where a question's answer is found, and how much its text may differ from the stored one's.
 type key struct {
-	scope     Hash
-	exact     Hash
-	canonical Hash // zero: exact only
-	similar   bool // standing alone, so that a similar question may be the same
-	form      form
+	Key
+	similar bool // standing alone, so that a similar question may be the same
+	form    form
 }
 
 const (
@@ -66,12 +74,12 @@ const (
 // keyOf gives the key of a question.
 func keyOf(s Settings, q Question) key {
 	f := canonical(q.Text)
-	k := key{scope: scopeOf(s, q, f.lang), form: f}
-	k.exact = hashOf("exact", append(turnFields(q.Turns, literalTurn), literal(q.Text))...)
+	k := key{Key: Key{Tenant: tenantKey(q.Tenant), Scope: scopeOf(s, q, f.lang)}, form: f}
+	k.Exact = hashOf("exact", append(turnFields(q.Turns, literalTurn), literal(q.Text))...)
 	if f.single() || code(q.Text) || len(q.Turns) > maxHistory {
 		return k
 	}
-	k.canonical = hashOf("canonical", append(turnFields(q.Turns, canonicalTurn), f.key())...)
+	k.Canonical = hashOf("canonical", append(turnFields(q.Turns, canonicalTurn), f.key())...)
 	k.similar = len(q.Turns) == 0 && len(q.Attachments) == 0 && !pointsBeyond(q.Text)
 	return k
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ var _ Service = (*Cache)(nil)
 
 const (
 	modeOff       = "off"
+	modeFront     = "front"
 	acceptSimilar = "similar"
 
 	ruleExact     = "exact"
@@ -45,11 +47,13 @@ func (c *Cache) Lookup(ctx context.Context, q Question) (Hit, bool, error) {
 		return Hit{}, false, nil
 	}
 	k := keyOf(c.settings, q)
-	e, found, err := c.store.Find(ctx, k.scope, k.exact, k.canonical)
+	e, found, err := c.store.Find(ctx, k.Key)
 	switch {
+	case errors.Is(err, ErrForgotten):
+		return Hit{}, false, nil
 	case err != nil:
 		return Hit{}, false, err
-	case found && e.Exact == k.exact:
+	case found && e.Exact == k.Exact:
 		return hitOf(e, ruleExact, 1), true, nil
 	case found:
 		return hitOf(e, ruleCanonical, 1), true, nil
@@ -67,22 +71,37 @@ func (c *Cache) similar(ctx context.Context, k key, text string) (Hit, bool, err
 	if err != nil || v.Values == nil {
 		return Hit{}, false, err
 	}
-	entries, err := c.store.Near(ctx, Near{Scope: k.scope, Embedder: c.embedder.ID(), Vector: v.Values, Limit: candidates})
-	if err != nil {
+	hits, err := c.alike(ctx, k, v, least)
+	if err != nil || len(hits) == 0 {
 		return Hit{}, false, err
+	}
+	return hitOf(hits[0].Entry, ruleSimilar, hits[0].similarity), true, nil
+}
+
+// alike gives the stored questions that are so alike that no gate holds them back, nearest first.
+func (c *Cache) alike(ctx context.Context, k key, v Vector, least float64) (out []nearby, err error) {
+	entries, err := c.store.Near(ctx, Near{Scope: k.Scope, Embedder: c.embedder.ID(), Vector: v.Values, Limit: candidates})
+	if err != nil {
+		return nil, err
 	}
 	for _, e := range entries {
 		// Stored vectors are rounded: what decides is made anew from the stored text.
 		stored, err := c.embed(ctx, e.Question)
 		if err != nil {
-			return Hit{}, false, err
+			return nil, err
 		}
 		similarity := cosine(v.Values, stored.Values)
 		if similarity >= least && v.Unknown == stored.Unknown && blockedBy(k.form, canonical(e.Question)) == "" {
-			return hitOf(e, ruleSimilar, similarity), true, nil
+			out = append(out, nearby{e, similarity})
 		}
 	}
-	return Hit{}, false, nil
+	return out, nil
+}
+
+// nearby is a stored entry and how near its question is.
+type nearby struct {
+	Entry
+	similarity float64
 }
 
 // least is the similarity from which a question of a language may be the same; false: none is enough.
@@ -100,7 +119,10 @@ func (c *Cache) Store(ctx context.Context, q Question, answer string) error {
 		return nil
 	}
 	k := keyOf(c.settings, q)
-	e := Entry{Scope: k.scope, Exact: k.exact, Canonical: k.canonical, Answer: answer, TTL: jitter(c.settings.TTL)}
+	if c.store.Known(k.Key) {
+		return nil
+	}
+	e := Entry{Key: k.Key, User: userKey(q.Tenant, q.User), Answer: answer, TTL: jitter(c.settings.TTL)}
 	if _, ok := c.least(k.form.lang); ok && k.similar {
 		v, err := c.embed(ctx, q.Text)
 		if err != nil {
@@ -108,9 +130,27 @@ func (c *Cache) Store(ctx context.Context, q Question, answer string) error {
 		}
 		if v.Values != nil {
 			e.Question, e.Embedder, e.Vector = q.Text, c.embedder.ID(), v.Values
+			e.Replaces = c.replaced(ctx, k, v)
 		}
 	}
 	return c.store.Put(ctx, e)
+}
+
+// replaced are the exact keys of what asks the same as k by strict similarity. The front cache doesn't serve that, so
+// there each keeps its own answer.
+func (c *Cache) replaced(ctx context.Context, k key, v Vector) (exact []Hash) {
+	if c.settings.Mode == modeFront {
+		return nil
+	}
+	t, _ := thresholds(c.embedder.ID(), k.form.lang)
+	same, err := c.alike(ctx, k, v, t.strict)
+	if err != nil {
+		return nil // they stay, which only takes room
+	}
+	for _, s := range same {
+		exact = append(exact, s.Exact)
+	}
+	return exact
 }
 
 // Expire implements [Service].
@@ -142,5 +182,5 @@ func jitter(ttl time.Duration) time.Duration {
 }
 
 func hitOf(e Entry, rule string, similarity float64) Hit {
-	return Hit{Rule: rule, Similarity: similarity, Age: e.Age, Text: e.Answer, Question: e.Question}
+	return Hit{Rule: rule, Similarity: similarity, Age: e.Age, Text: e.Answer, Question: e.Question, Key: hex.EncodeToString(e.Exact[:])}
 }

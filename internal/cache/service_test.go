@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -163,7 +164,7 @@ func TestNoHitCrossesAScope(t *testing.T) {
 }
 
 func TestLanguageIsPartOfTheScope(t *testing.T) {
-	require.NotEqual(t, keyOf(Settings{}, text("天空 sky")).scope, keyOf(Settings{}, text("sky")).scope)
+	require.NotEqual(t, keyOf(Settings{}, text("天空 sky")).Scope, keyOf(Settings{}, text("sky")).Scope)
 }
 
 func TestScopeIgnoresSpacesInJSON(t *testing.T) {
@@ -193,6 +194,125 @@ func TestHitSaysWhatItRestsOn(t *testing.T) {
 	})
 }
 
+func TestPurge(t *testing.T) {
+	with := func(tenant, user, q string) Question { return Question{Tenant: tenant, User: user, Text: q} }
+	all := []Question{
+		with("t", "", "How do bridges carry loads?"), with("t", "u", "How do bridges carry loads?"),
+		with("t", "u", "python"), with("other", "u", "How do bridges carry loads?"),
+	}
+	for name, c := range map[string]struct {
+		target Target
+		left   []int
+	}{
+		"a tenant":             {Target{Tenant: "t"}, []int{3}},
+		"a user":               {Target{Tenant: "t", User: "u"}, []int{0, 3}},
+		"a question":           {Target{Tenant: "t", Question: "how do bridges carry loads"}, []int{2, 3}},
+		"a user's question":    {Target{Tenant: "t", User: "u", Question: "how do bridges carry loads"}, []int{0, 2, 3}},
+		"a word, exact only":   {Target{Tenant: "t", Question: "python"}, []int{0, 1, 3}},
+		"a word written so":    {Target{Tenant: "t", Question: "Python"}, []int{0, 1, 2, 3}},
+		"nobody's":             {Target{Tenant: "nobody"}, []int{0, 1, 2, 3}},
+		"a user of another":    {Target{Tenant: "nobody", User: "u"}, []int{0, 1, 2, 3}},
+		"a key":                {Target{Tenant: "t", Key: hit(t, all[2]).Key}, []int{0, 1, 3}},
+		"a key in upper case":  {Target{Tenant: "t", Key: strings.ToUpper(hit(t, all[2]).Key)}, []int{0, 1, 3}},
+		"another tenant's key": {Target{Tenant: "nobody", Key: hit(t, all[2]).Key}, []int{0, 1, 2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := newCache(Settings{})
+			for _, q := range all {
+				store(t, cache, q)
+			}
+			n, err := cache.Purge(t.Context(), c.target)
+			require.NoError(t, err)
+			require.Equal(t, len(all)-len(c.left), n)
+			for i, q := range all {
+				require.Equal(t, slices.Contains(c.left, i), rule(t, cache, q) != "", "%d", i)
+				store(t, cache, q)
+				require.NotEmpty(t, rule(t, cache, q), "it may be stored again")
+			}
+		})
+	}
+}
+
+// hit is what a question finds once it is stored.
+func hit(t *testing.T, q Question) Hit {
+	c := newCache(Settings{})
+	store(t, c, q)
+	h, _, err := c.Lookup(t.Context(), q)
+	require.NoError(t, err)
+	return h
+}
+
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(Settings{Accept: acceptSimilar})
+		asked := func() []string {
+			return []string{
+				rule(t, c, text("怎么在网上选车牌号？")), rule(t, c, text("如何在網上選車牌號")), rule(t, c, text("网上怎么选车牌号")),
+				rule(t, c, Question{Tenant: "t", System: "s", Text: "怎么在网上选车牌号"}), rule(t, c, Question{Tenant: "o", Text: "怎么在网上选车牌号"}),
+			}
+		}
+		fill := func() {
+			store(t, c, text("怎么在网上选车牌号？"))
+			store(t, c, Question{Tenant: "t", System: "s", Text: "怎么在网上选车牌号？"})
+			store(t, c, Question{Tenant: "o", Text: "怎么在网上选车牌号？"})
+		}
+		fill()
+		require.Equal(t, []string{ruleExact, ruleCanonical, ruleSimilar, ruleCanonical, ruleCanonical}, asked())
+		n, err := c.Forget(t.Context(), Target{Tenant: "t", Question: "如何在網上選車牌號"}, time.Hour)
+		require.NoError(t, err)
+		require.Equal(t, 2, n)
+		fill()
+		require.Equal(t, []string{"", "", "", "", ruleCanonical}, asked(), "neither found nor stored, in any scope of the tenant")
+		store(t, c, text("网上怎么选车牌号"))
+		require.Equal(t, []string{"", "", ruleExact, "", ruleCanonical}, asked(), "nor answered by what is similar")
+		time.Sleep(time.Hour) //nolint:forbidigo // the bubble's time
+		fill()
+		require.Equal(t, []string{ruleExact, ruleCanonical}, asked()[:2])
+	})
+}
+
+func TestTargetsThatAreNone(t *testing.T) {
+	c := newCache(Settings{})
+	for want, target := range map[string]Target{
+		"a tenant": {}, "not both": {Tenant: "t", Question: "q", Key: "k"}, "64 digits": {Tenant: "t", Key: "ab"},
+	} {
+		_, err := c.Purge(t.Context(), target)
+		require.ErrorIs(t, err, ErrTarget)
+		require.ErrorContains(t, err, want)
+		_, err = c.Forget(t.Context(), target, time.Hour)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := c.Forget(t.Context(), Target{Tenant: "t"}, time.Hour)
+	require.ErrorContains(t, err, "a question or a key")
+}
+
+// What a strict similar hit would find gives way to the newer answer; what a gate holds apart stays.
+func TestNearDuplicatesAreReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings Settings
+		asked    []string
+		left     int
+	}{
+		"the same in other words":    {Settings{}, []string{"怎么在网上选车牌号？", "网上怎么选车牌号"}, 1},
+		"back and forth":             {Settings{}, []string{"怎么在网上选车牌号？", "网上怎么选车牌号", "怎么在网上选车牌号？"}, 1},
+		"what only looks alike":      {Settings{Accept: acceptSimilar}, []string{"从北京到天津的火车怎么坐", "从天津到北京的火车怎么坐"}, 2},
+		"not what is merely similar": {Settings{Accept: acceptSimilar}, []string{"怎么在网上选车牌号？", "怎么在网上挑选车牌号？"}, 2},
+		"each its own in front":      {Settings{Mode: modeFront}, []string{"怎么在网上选车牌号？", "网上怎么选车牌号"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := newCache(c.settings)
+			for _, q := range c.asked {
+				store(t, cache, text(q))
+			}
+			require.Equal(t, c.left, cache.store.(*Memory).used.Len())
+			got, found, err := cache.Lookup(t.Context(), text(c.asked[len(c.asked)-1]))
+			require.NoError(t, err)
+			require.True(t, found)
+			require.Equal(t, "answer to "+c.asked[len(c.asked)-1], got.Text, "the newest")
+		})
+	}
+}
+
 func TestJitter(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for range 100 {
@@ -217,7 +337,7 @@ type broken struct{ Memory }
 
 var errBroken = errors.New("broken")
 
-func (*broken) Find(context.Context, Hash, Hash, Hash) (Entry, bool, error) {
+func (*broken) Find(context.Context, Key) (Entry, bool, error) {
 	return Entry{}, false, errBroken
 }
 func (*broken) Put(context.Context, Entry) error         { return errBroken }

@@ -25,6 +25,12 @@ func conformance(t *testing.T, open func(t *testing.T) Store) {
 		{"orders by nearness and stays with an embedder", ordersByNearness},
 		{"has one answer to what asks the same", replacesSame},
 		{"doesn't write again what it knows", keepsKnown},
+		{"replaces what it is told to", replacesNamed},
+		{"purges a tenant", purgesTenant},
+		{"purges a user", purgesUser},
+		{"purges a question", purgesQuestion},
+		{"stores again after a purge", storesAfterPurge},
+		{"forgets a question until the end", forgets},
 		{"keeps any text", keepsText},
 		{"may be used by many at once", takesMany},
 	} {
@@ -37,7 +43,7 @@ func conformance(t *testing.T, open func(t *testing.T) Store) {
 }
 
 func entry(scope, question, meaning string) Entry {
-	e := Entry{Scope: hashOf("scope", scope), Exact: hashOf("exact", question), Question: question, Answer: "answer to " + question, TTL: time.Hour}
+	e := Entry{Key: Key{Tenant: tenantKey("t"), Scope: hashOf("scope", scope), Exact: hashOf("exact", question)}, Question: question, Answer: "answer to " + question, TTL: time.Hour}
 	if meaning != "" {
 		e.Canonical = hashOf("canonical", meaning)
 	}
@@ -53,7 +59,7 @@ func put(t *testing.T, s Store, entries ...Entry) {
 
 func find(t *testing.T, s Store, e Entry) (Entry, bool) {
 	t.Helper()
-	found, ok, err := s.Find(t.Context(), e.Scope, e.Exact, e.Canonical)
+	found, ok, err := s.Find(t.Context(), e.Key)
 	require.NoError(t, err)
 	return found, ok
 }
@@ -167,6 +173,116 @@ func keepsKnown(t *testing.T, s Store) {
 	require.Equal(t, e.Answer, got.Answer)
 }
 
+func replacesNamed(t *testing.T, s Store) {
+	old, other := entry("a", "old", "x"), entry("b", "old", "x")
+	put(t, s, old, other, entry("a", "third", "z"))
+	e := entry("a", "new", "y")
+	e.Replaces = []Hash{old.Exact, hashOf("exact", "not there")}
+	put(t, s, e)
+	_, ok := find(t, s, old)
+	require.False(t, ok)
+	for _, stays := range []Entry{e, other, entry("a", "third", "")} {
+		_, ok = find(t, s, stays)
+		require.True(t, ok, stays.Question)
+	}
+	put(t, s, old)
+	_, ok = find(t, s, old)
+	require.True(t, ok, "what was replaced may come back")
+}
+
+// owned are entries of two tenants and two users, and one without a user, in scopes of their own.
+func owned() (all []Entry) {
+	for _, tenant := range []string{"t", "other"} {
+		for _, user := range []string{"", "u", "v"} {
+			for _, question := range []string{"what", "who"} {
+				e := entry(tenant+" "+user, question, question)
+				e.Tenant, e.User = tenantKey(tenant), userKey(tenant, user)
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
+// purge purges in batches of 2 and says which entries of all are left.
+func purge(t *testing.T, s Store, what Selection, all []Entry) (left []Entry) {
+	t.Helper()
+	put(t, s, all...)
+	for {
+		n, err := s.Purge(t.Context(), what, 2)
+		require.NoError(t, err)
+		require.LessOrEqual(t, n, 2)
+		if n == 0 {
+			break
+		}
+	}
+	for _, e := range all {
+		if _, ok := find(t, s, e); ok {
+			left = append(left, e)
+		}
+	}
+	return left
+}
+
+func purgesTenant(t *testing.T, s Store) {
+	require.Equal(t, owned()[6:], purge(t, s, Selection{Tenant: tenantKey("t")}, owned()))
+}
+
+func purgesUser(t *testing.T, s Store) {
+	all := owned()
+	left := purge(t, s, Selection{Tenant: tenantKey("t"), User: userKey("t", "u")}, all)
+	require.Equal(t, append(all[:2:2], all[4:]...), left)
+}
+
+func purgesQuestion(t *testing.T, s Store) {
+	for _, key := range []Hash{hashOf("exact", "who"), hashOf("canonical", "who")} {
+		left := purge(t, s, Selection{Tenant: tenantKey("t"), Questions: []Hash{key}}, owned())
+		require.Len(t, left, 9)
+		for _, e := range left[:3] {
+			require.Equal(t, "what", e.Question)
+		}
+	}
+}
+
+func storesAfterPurge(t *testing.T, s Store) {
+	e := entry("a", "what?", "what")
+	require.Empty(t, purge(t, s, Selection{Tenant: e.Tenant}, []Entry{e}))
+	put(t, s, e)
+	_, ok := find(t, s, e)
+	require.True(t, ok)
+}
+
+func forgets(t *testing.T, s Store) {
+	forget := func(ttl time.Duration, questions ...Hash) {
+		require.NoError(t, s.Forget(t.Context(), tenantKey("t"), questions, ttl))
+	}
+	byExact, byCanonical, other := entry("a", "what?", "what"), entry("b", "who?", "who"), entry("c", "why?", "why")
+	put(t, s, byExact)
+	forget(time.Hour, byExact.Exact, byCanonical.Canonical)
+	put(t, s, byCanonical, other)
+	for _, e := range []Entry{byExact, entry("d", "What", "what"), byCanonical, entry("b", "Who", "who")} {
+		_, ok, err := s.Find(t.Context(), e.Key)
+		require.ErrorIs(t, err, ErrForgotten, e.Question)
+		require.False(t, ok)
+	}
+	_, ok := find(t, s, other)
+	require.True(t, ok)
+	elsewhere := byExact
+	elsewhere.Tenant, elsewhere.Scope = tenantKey("other"), hashOf("scope", "other")
+	put(t, s, elsewhere)
+	_, ok = find(t, s, elsewhere)
+	require.True(t, ok, "another tenant's")
+
+	forget(-time.Second, byExact.Exact, byExact.Canonical, byCanonical.Canonical)
+	_, err := s.Expire(t.Context(), 10)
+	require.NoError(t, err)
+	_, ok = find(t, s, byCanonical)
+	require.False(t, ok, "it wasn't kept meanwhile")
+	put(t, s, byCanonical)
+	_, ok = find(t, s, byCanonical)
+	require.True(t, ok)
+}
+
 func keepsText(t *testing.T, s Store) {
 	for i, text := range []string{"", "中文 “引号” \\ ' \" ; --", "😀\r\n\t\u0001", string(make([]rune, 0)) + "é\u0301"} {
 		e := entry("a", fmt.Sprint(i), "")
@@ -187,7 +303,7 @@ func takesMany(t *testing.T, s Store) {
 			for j := range 10 {
 				e := entry(fmt.Sprint(i%2), fmt.Sprint(i, j), fmt.Sprint(i, j))
 				errs <- s.Put(context.Background(), e)
-				_, _, err := s.Find(context.Background(), e.Scope, e.Exact, e.Canonical)
+				_, _, err := s.Find(context.Background(), e.Key)
 				errs <- err
 			}
 		})

@@ -135,7 +135,7 @@ func TestTrivialVariantsHit(t *testing.T) {
 	var texts []string
 	for _, p := range pairs(t) {
 		for _, text := range []string{p.A, p.B} {
-			if k := keyOf(Settings{}, Question{Text: text}); askable(Question{Text: text}) && k.canonical != (Hash{}) {
+			if k := keyOf(Settings{}, Question{Text: text}); askable(Question{Text: text}) && k.Canonical != (Hash{}) {
 				texts = append(texts, text)
 			}
 		}

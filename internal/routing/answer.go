@@ -84,6 +84,7 @@ type CacheHit struct {
 	Age        time.Duration
 	Text       string // the stored answer
 	Question   string // the earlier question, where the rule wants it shown
+	Key        string // of the stored answer, for the log
 }
 
 // Failure is an answer that is an error: the caller's mistake, or the last tier where prose would not do.

@@ -77,6 +77,7 @@ func optional(r Request) (attrs []slog.Attr) {
 	add("error.type", r.Broke)
 	if c := r.Trace.Cache; c != nil {
 		add("cache.rule", c.Rule)
+		add("cache.key", c.Key)
 		attrs = append(attrs, slog.Int64("cache.age_s", int64(c.Age.Seconds())))
 	}
 	if f := r.Failure; f != nil {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdfast/internal/app"
+)
+
+const (
+	cacheTime  = 15 * time.Minute // bounds the deletion of a full cache
+	forgetTime = "720h"           // how long a question is forgotten that says no time
+)
+
+func runCache(ctx context.Context, args []string, env environment) int {
+	if len(args) == 0 || args[0] != "purge" && args[0] != "forget" {
+		if len(args) > 0 && isHelp(args[0]) {
+			fmt.Fprint(env.stdout, cacheHelp)
+			return exitOK
+		}
+		return misuse("cache", env, errors.New("purge or forget has to be said"))
+	}
+	verb, flags := args[0], []string{"database-url", "tenant", "question", "key"}
+	if verb == "purge" {
+		flags = append(flags, "user")
+	} else {
+		flags = append(flags, "for")
+	}
+	p, status, ok := arguments("cache", args[1:], env, flags...)
+	if !ok {
+		return status
+	}
+	ctx, cancel := context.WithTimeout(ctx, cacheTime)
+	defer cancel()
+	deleted, err := changeCache(ctx, verb, p)
+	if errors.Is(err, app.ErrCacheTarget) {
+		return misuse("cache", env, err)
+	}
+	fmt.Fprintf(env.stdout, "%d deleted\n", deleted)
+	if err != nil {
+		fmt.Fprintf(env.stderr, "holdfast cache %s: %v\n", verb, err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func changeCache(ctx context.Context, verb string, p places) (deleted int, err error) {
+	if verb == "purge" {
+		return app.PurgeCache(ctx, p.app, p.target)
+	}
+	d, err := time.ParseDuration(cmp.Or(p.duration, forgetTime))
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%w: --for is a time such as 720h", app.ErrCacheTarget)
+	}
+	return app.ForgetCache(ctx, p.app, p.target, d)
+}
