@@ -84,3 +84,11 @@ func TestWhenACapIsLookedAt(t *testing.T) {
 	require.Equal(t, 200, call(capped(&fake{}, c), http.MethodGet, "/v1/models", "", "Authorization", "Bearer a").Code)
 	require.Empty(t, c.asked, "what costs nothing stays")
 }
+
+// The day may end between the decision and the answer.
+func TestCapAtMidnight(t *testing.T) {
+	w := post(capped(&fake{}, &caps{reached: map[string]bool{"team-a": true}}), ask(""), "Authorization", "Bearer a") // its day ended long ago
+	require.Equal(t, 429, w.Code)
+	require.Equal(t, "1", w.Header().Get("Retry-After"))
+	require.Equal(t, "false", w.Header().Get("X-Should-Retry"))
+}

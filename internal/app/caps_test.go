@@ -22,6 +22,7 @@ import (
 type tableCalls struct {
 	mu    sync.Mutex
 	calls map[string]int // by operation
+	down  bool           // every call is refused
 }
 
 func countCalls(t *testing.T) *tableCalls {
@@ -33,12 +34,23 @@ func countCalls(t *testing.T) *tableCalls {
 		_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		c.mu.Lock()
 		c.calls[operation]++
+		down := c.down
 		c.mu.Unlock()
+		if down {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(srv.Close)
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", srv.URL)
 	return c
+}
+
+func (c *tableCalls) setDown(down bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = down
 }
 
 func (c *tableCalls) count(operation string) int {
@@ -153,4 +165,20 @@ func TestCapWithTheStoreAway(t *testing.T) {
 			require.Equal(t, 1, strings.Count(l.log.String(), "the store of what tenants spend is away"))
 		})
 	}
+}
+
+// What was spent while the table was away is added when it is back, at the latest when the process ends.
+func TestSpentWhileTheTableIsAway(t *testing.T) {
+	places := Places{Table: table(t)}
+	calls := countCalls(t)
+	const twenty = "caps: [{tenant: anonymous, usd_per_day: 20}]\n"
+	l := costed(t, twenty, Options{Places: places}, healthy())
+	calls.setDown(true)
+	for range 2 {
+		require.Equal(t, "a", l.ask(false, "How do bridges carry heavy loads?").meta.Candidate)
+		l.answered(t)
+	}
+	calls.setDown(false)
+	require.NoError(t, l.app.Close(t.Context()))
+	requireCapped(t, costed(t, twenty, Options{Places: places}, healthy()).ask(false, "How do bridges carry heavy loads?"))
 }

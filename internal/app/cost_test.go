@@ -60,6 +60,12 @@ func dollars(c *float64, estimated bool) string {
 func TestCostOfEachAttempt(t *testing.T) {
 	used := &providertest.Usage{Prompt: 20, Completion: 5, Cached: 8, Reasoning: 2}
 	whole := providertest.Behaviour{Chunks: []string{"Hello", " there."}, Usage: used}
+	beside := providertest.Behaviour{Body: `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m",` +
+		`"choices":[{"index":0,"delta":{"role":"assistant","content":"Hello"},"finish_reason":null}]}
+
+` +
+		`data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],` +
+		`"usage":{"prompt_tokens":4,"completion_tokens":3,"total_tokens":7}}` + "\n\ndata: [DONE]\n\n"}
 	brokenEarly, brokenLate := providertest.Ends(providertest.EndEOF), providertest.Ends(providertest.EndCut, "Hel", "lo")
 	tests := []struct {
 		name         string
@@ -68,6 +74,7 @@ func TestCostOfEachAttempt(t *testing.T) {
 		log          [2]string
 	}{
 		{"whole", whole, []string{"21"}, []string{"unknown"}, [2]string{"21", "21"}},
+		{"usage beside the finish reason", beside, []string{"7"}, []string{"7"}, [2]string{"7", "7"}},
 		{"status 500", down(), []string{"unknown", "21"}, []string{"unknown", "unknown"}, [2]string{"21", "21"}},
 		{"cut before anything came", brokenEarly, []string{"unknown", "21"}, []string{"unknown", "unknown"}, [2]string{"21", "21"}},
 		{"cut late", brokenLate, []string{"estimated", "21"}, []string{"estimated"}, [2]string{"estimated", "estimated"}},

@@ -4,12 +4,12 @@ import (
 	"context"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"holdfast/internal/providers"
 )
@@ -40,6 +40,7 @@ func TestPriceOfUsage(t *testing.T) {
 		{name: "no completion", price: mini, usage: `{"prompt_tokens":20}`, said: 40, nanos: 20*150 + 40*600, estimated: true},
 		{name: "no prompt", price: mini, usage: `{"completion_tokens":20}`, said: 40, nanos: 10*150 + 20*600, estimated: true},
 		{name: "counts of another world", price: mini, usage: `{"prompt_tokens":1e300,"completion_tokens":-7}`, said: 40, nanos: 10*150 + 40*600, estimated: true},
+		{name: "more than a request can have", price: mini, usage: `{"prompt_tokens":1000000001,"completion_tokens":20000000000}`, said: 40, nanos: 10*150 + 40*600, estimated: true},
 		{name: "counts as text", price: mini, usage: `{"prompt_tokens":"20","completion_tokens":null}`, said: 40, nanos: 10*150 + 40*600, estimated: true},
 		{name: "the provider's own count is better than ours", price: mini, usage: `{"prompt_tokens":20,"completion_tokens":10}`, said: 4000, nanos: 20*150 + 10*600},
 		{name: "counted as it went until it broke", price: mini, usage: `{"prompt_tokens":20,"completion_tokens":30}`, said: 40, cut: true, nanos: 20*150 + 30*600},
@@ -55,17 +56,20 @@ func TestPriceOfUsage(t *testing.T) {
 
 // The arithmetic is that of whole numbers of any size.
 func TestPriceIsExact(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		count, price := rapid.IntRange(0, maxCount), rapid.Int64Range(0, 1e15)
-		use := tokens{prompt: count.Draw(t, "prompt"), completion: count.Draw(t, "completion")}
-		use.cached = rapid.IntRange(0, use.prompt).Draw(t, "cached")
-		p := Price{price.Draw(t, "input"), price.Draw(t, "cached input"), price.Draw(t, "output")}
+	check := func(use tokens, p Price) {
 		sum := big.NewInt(500_000)
 		for _, part := range [][2]int64{{int64(use.prompt - use.cached), p.Input}, {int64(use.cached), p.CachedInput}, {int64(use.completion), p.Output}} {
 			sum.Add(sum, new(big.Int).Mul(big.NewInt(part[0]), big.NewInt(part[1])))
 		}
-		require.Equal(t, sum.Quo(sum, big.NewInt(1e6)).Int64(), p.of(use))
-	})
+		require.Equal(t, sum.Quo(sum, big.NewInt(1e6)).Int64(), p.of(use), "%+v at %+v", use, p)
+	}
+	check(tokens{prompt: 100_000}, Price{Input: 184_467_440_737_095}) // just below 2^64, until it is rounded
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		use := tokens{prompt: r.IntN(maxCount + 1), completion: r.IntN(maxCount + 1)}
+		use.cached = r.IntN(use.prompt + 1)
+		check(use, Price{r.Int64N(1e15 + 1), r.Int64N(1e15 + 1), r.Int64N(1e15 + 1)})
+	}
 }
 
 func TestNanos(t *testing.T) {
@@ -218,4 +222,35 @@ func TestWithoutAPrice(t *testing.T) {
 	a := replay(request(), Trace{Attempts: []Attempt{{Outcome: "timeout"}}}, "stored")
 	a.Charge(5)
 	require.Nil(t, a.Trace.Cost(), "no model gave it")
+}
+
+// reusing is a model whose streams give each chunk in the memory of the one before, as real ones do.
+type reusing struct{ *model }
+
+func (m reusing) Stream(ctx context.Context, call providers.Call) (providers.Stream, error) {
+	s, err := m.model.Stream(ctx, call)
+	return &reused{Stream: s}, err
+}
+
+type reused struct {
+	providers.Stream
+	last []byte
+}
+
+func (r *reused) Next() (providers.Chunk, error) {
+	clear(r.last)
+	c, err := r.Stream.Next()
+	r.last = c.Usage
+	return c, err
+}
+
+func TestUsageIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, hold := range []Hold{HoldFirstToken, HoldComplete} {
+			l := priced(t, scripted(nil))
+			l.settings.Candidates[0].Client = reusing{scripted([]step{role, say("x"), stop, reports(`{"prompt_tokens":20,"completion_tokens":5}`), end})}
+			got := charged(l.router().Answer(t.Context(), request(func(r *Request) { r.Hold = hold })), 100)
+			require.Equal(t, &Cost{25_000, false}, got.Trace.Cost())
+		}
+	})
 }

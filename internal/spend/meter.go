@@ -194,9 +194,10 @@ func (m *Meter) note(err error) {
 	}
 }
 
-// Close adds what is owed and waits for the calls in flight, until ctx ends. No call may be made afterwards.
+// Close adds what is owed, trying a store that was left alone once more, and waits for the calls in flight, until ctx ends. No call may be made afterwards.
 func (m *Meter) Close(ctx context.Context) error {
 	m.mu.Lock()
+	m.until = time.Time{}
 	var tenants []string
 	for tenant := range m.accounts {
 		tenants = append(tenants, tenant)

@@ -380,3 +380,44 @@ func TestCloseAddsWhatIsOwed(t *testing.T) {
 		require.EqualValues(t, 7, p.stored())
 	})
 }
+
+// Who comes while another adds leaves his amount to him.
+func TestNobodyWaitsForAnothersAddition(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, all []*process) {
+		p := all[0]
+		p.store.set(func(f *faulty) { f.delay = addDeadline / 2 })
+		go p.Spend(t.Context(), "team", 1)
+		synctest.Wait()
+		start := time.Now()
+		p.Spend(t.Context(), "team", 1)
+		require.Zero(t, time.Since(start))
+		sleep(2 * addDeadline)
+		require.EqualValues(t, 2, p.stored())
+	})
+}
+
+// A read that a caller began goes on when he has left: it is everybody's.
+func TestReadOutlivesItsCaller(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, all []*process) {
+		p := all[0]
+		_, err := p.store.Store.Add(t.Context(), "team", DayOf(time.Now()), 100)
+		require.NoError(t, err)
+		p.store.set(func(f *faulty) { f.delay = 30 * time.Millisecond })
+		ctx, cancel := context.WithCancel(t.Context())
+		p.Prepare(ctx, "team")
+		cancel()
+		require.True(t, p.ask("team"))
+	})
+}
+
+func TestClockSetBack(t *testing.T) {
+	bubble(t, 1, func(t *testing.T, all []*process) {
+		p := all[0]
+		later := time.Now().Add(time.Hour)
+		a := p.meter.today("team")
+		a.asOf = later
+		require.True(t, a.older(waitAfter))
+		p.meter.pause, p.meter.until = firstPause, later
+		require.True(t, p.meter.ready(), "no pause is that long")
+	})
+}

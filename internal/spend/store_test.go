@@ -57,7 +57,7 @@ func conform(t *testing.T, store Store) {
 	})
 	t.Run("large amounts to the last digit", func(t *testing.T) {
 		add(t, "large", monday, 2e18+1)
-		require.EqualValues(t, int64(4e18+3), add(t, "large", monday, 2e18+2))
+		require.Equal(t, int64(4e18+3), add(t, "large", monday, 2e18+2))
 	})
 	t.Run("many at once", func(t *testing.T) {
 		var all sync.WaitGroup
