@@ -229,7 +229,11 @@ func breakerLine(b config.Breaker) string {
 	case b.Observe:
 		return "counts, never refuses"
 	}
-	return fmt.Sprintf("%s, opens after %d failures for %s", b.Mode, b.FailureThreshold, b.OpenDuration)
+	if b.Mode == "consecutive" {
+		return fmt.Sprintf("%s, opens after %d failures for %s", b.Mode, b.FailureThreshold, b.OpenDuration)
+	}
+	return fmt.Sprintf("%s, opens for %s when %g%% of %d calls of the fleet fail, judged from %d on",
+		b.Mode, b.OpenDuration, 100*b.Sample.FailureRate, b.Sample.Size, b.Sample.MinCalls)
 }
 
 func moment(t time.Time) string {

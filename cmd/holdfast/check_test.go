@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -81,4 +82,18 @@ func TestCheckOfBrokenConfigurations(t *testing.T) {
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	require.Equal(t, string(want), all.String())
+}
+
+func TestBreakerInWords(t *testing.T) {
+	b := config.Breaker{
+		Enabled: true, Mode: "consecutive", FailureThreshold: 2, OpenDuration: 30 * time.Second,
+		Sample: config.Sample{Size: 20, MinCalls: 5, FailureRate: 0.5},
+	}
+	require.Equal(t, "consecutive, opens after 2 failures for 30s", breakerLine(b))
+	b.Mode = "window"
+	require.Equal(t, "window, opens for 30s when 50% of 20 calls of the fleet fail, judged from 5 on", breakerLine(b))
+	b.Observe = true
+	require.Equal(t, "counts, never refuses", breakerLine(b))
+	b.Enabled = false
+	require.Equal(t, "off", breakerLine(b))
 }

@@ -148,7 +148,11 @@ func (f *fake) Status(context.Context, string) routing.Status {
 			{
 				Candidate: routing.Candidate{ID: "a", Provider: "p-a", Model: "m", Priority: 1, Weight: 7, BaseURL: "http://user:pass@secret"},
 				Share:     0.7, Drawn: 0.698765,
-				Breaker: breaker.Status{Candidate: "a", State: breaker.Open, Generation: 4, Until: time.Unix(1e9, 0), Why: "timeout"},
+				Breaker: breaker.Status{
+					Candidate: "a", State: breaker.Open, Generation: 4, Until: time.Unix(1e9, 0), Why: "timeout",
+					Mode: breaker.ModeHybrid, Local: true,
+					Sample: breaker.Window{Start: 999_999_990_000, Tickets: 20, OK: 3, Failed: 16, Slow: 2},
+				},
 			},
 			{Candidate: routing.Candidate{ID: "b"}, Skip: routing.SkipNoClient},
 		},

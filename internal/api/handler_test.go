@@ -93,9 +93,10 @@ func TestStatus(t *testing.T) {
 		"candidates": [
 			{"id": "a", "provider": "p-a", "model": "m", "priority": 1, "weight": 7, "supports_thinking": false,
 			 "share": 0.7, "drawn": 0.6988,
-			 "breaker": {"state": "open", "generation": 4, "until": "2001-09-09T01:46:40Z", "why": "timeout"}},
+			 "breaker": {"state": "open", "generation": 4, "until": "2001-09-09T01:46:40Z", "why": "timeout",
+			  "mode": "hybrid", "local": true, "sample": {"began": "2001-09-09T01:46:30Z", "calls": 20, "ok": 3, "failed": 16, "slow": 2}}},
 			{"id": "b", "provider": "", "model": "", "priority": 0, "weight": 0, "supports_thinking": false,
-			 "skipped": "no_client", "breaker": {"state": "closed", "generation": 0}}],
+			 "skipped": "no_client", "breaker": {"state": "closed", "generation": 0, "mode": "consecutive"}}],
 		"chains": [{"name": "a", "primary": "a", "fallbacks": [
 			{"model": "b", "on_timeout": false, "on_status": [], "max_retries": 0}, {"model": "c"}]}]
 	}`, w.Body.String())

@@ -85,6 +85,18 @@ type breakerLine struct {
 	Generation int64      `json:"generation"`
 	Until      *time.Time `json:"until,omitempty"`
 	Why        string     `json:"why,omitempty"`
+	Local      bool       `json:"local,omitempty"`
+	Mode       string     `json:"mode"`
+	Sample     *sample    `json:"sample,omitempty"`
+}
+
+// sample is the fleet's latest sample of the candidate's calls.
+type sample struct {
+	Began  time.Time `json:"began"`
+	Calls  int64     `json:"calls"`
+	OK     int64     `json:"ok"`
+	Failed int64     `json:"failed"`
+	Slow   int64     `json:"slow"`
 }
 
 type chainLine struct {
@@ -125,7 +137,13 @@ func describeCandidate(s *routing.CandidateStatus) candidateLine {
 	line := candidateLine{
 		ID: c.ID, Provider: c.Provider, Model: c.Model, Priority: c.Priority, Weight: c.Weight,
 		Thinking: c.Thinking, Window: c.Window, Skipped: s.Skip, Share: short(s.Share), Drawn: short(s.Drawn),
-		Breaker: breakerLine{State: b.State.String(), Cooling: b.Cooling, Generation: b.Generation, Why: b.Why},
+		Breaker: breakerLine{
+			State: b.State.String(), Cooling: b.Cooling, Generation: b.Generation, Why: b.Why,
+			Local: b.Local, Mode: b.Mode.String(),
+		},
+	}
+	if w := b.Sample; w.Start > 0 {
+		line.Breaker.Sample = &sample{time.UnixMilli(w.Start).UTC(), w.Tickets, w.OK, w.Failed, w.Slow}
 	}
 	if !b.Until.IsZero() {
 		until := b.Until.UTC()

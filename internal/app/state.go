@@ -173,9 +173,17 @@ func limits(caps []config.Cap) map[string]int64 {
 }
 
 func breakerSettings(b config.Breaker) breaker.Settings {
+	modes := map[string]breaker.Mode{
+		"consecutive": breaker.ModeConsecutive, "window": breaker.ModeWindow, "hybrid": breaker.ModeHybrid,
+	}
 	return breaker.Settings{
-		FailureThreshold: b.FailureThreshold, OpenDuration: b.OpenDuration, MaxOpenDuration: b.MaxOpenDuration,
+		Mode: modes[b.Mode], FailureThreshold: b.FailureThreshold,
+		OpenDuration: b.OpenDuration, MaxOpenDuration: b.MaxOpenDuration,
 		HalfOpenSuccesses: b.HalfOpenSuccesses, Disabled: !b.Enabled, Observe: b.Observe,
+		Sample: breaker.Sampling{
+			Size: b.Sample.Size, MinCalls: b.Sample.MinCalls, FailureRate: b.Sample.FailureRate,
+			SlowAfter: b.SlowCall.After, SlowRate: b.SlowCall.Rate,
+		},
 	}
 }
 
@@ -184,6 +192,7 @@ func routingSettings(c *config.Config, clients map[string]providers.Provider) ro
 		Version: c.Version, DefaultModel: c.Chat.DefaultModel, ThinkingModel: c.Chat.DeepThinkingModel,
 		Retries: routing.Retries(c.Retries), Budget: routing.Budget(c.Budget),
 		ThinkingTimeout: c.Chat.ThinkingTimeout, ContentPolicyNext: c.ContentPolicy == "next",
+		EarliestOpen: c.Breaker.AllOpen == "earliest",
 		Fallback: routing.Fallback{
 			Status: c.Fallback.Status, StructuredMessage: c.Fallback.Structured == "message",
 			RetryAfter: c.Fallback.RetryAfter, Messages: c.Fallback.Messages,

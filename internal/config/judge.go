@@ -230,6 +230,9 @@ func (d *decoder) judgeClocks(c *Config) {
 	if c.Breaker.Sample.MinCalls > c.Breaker.Sample.Size {
 		d.failAt("breaker.sample.min_calls", "is more than size")
 	}
+	if c.Breaker.SlowCall.After > 0 && c.Breaker.Mode == "consecutive" {
+		d.failAt("breaker.slow_call.after", "is for the modes window and hybrid: a run counts failures only")
+	}
 	if both("retries.cap", "retries.base") && c.Retries.Cap < c.Retries.Base {
 		d.failAt("retries.cap", "is shorter than base")
 	}
@@ -241,17 +244,8 @@ func (d *decoder) judgeClocks(c *Config) {
 // judgeVersion refuses what the file may say but this version doesn't do: saying nothing would be a lie.
 func (d *decoder) judgeVersion(c *Config) {
 	const later = "not supported yet by this version"
-	if c.Breaker.Mode != "consecutive" {
-		d.failAt("breaker.mode", "%s is %s", c.Breaker.Mode, later)
-	}
-	if c.Breaker.AllOpen == "earliest" {
-		d.failAt("breaker.all_open", "earliest is %s", later)
-	}
 	if c.Cache.Mode == "front" {
 		d.failAt("cache.mode", "front is %s", later)
-	}
-	if c.Breaker.SlowCall.After > 0 {
-		d.failAt("breaker.slow_call.after", "slow calls are %s", later)
 	}
 	if c.Cache.Shadow > 0 {
 		d.failAt("cache.shadow", "shadow lookups are %s", later)

@@ -93,9 +93,9 @@ func TestEveryKey(t *testing.T) {
 		}},
 		Providers: c.Providers,
 		Breaker: Breaker{
-			Enabled: false, Observe: true, Mode: "consecutive", FailureThreshold: 3, OpenDuration: time.Minute,
+			Enabled: false, Observe: true, Mode: "hybrid", FailureThreshold: 3, OpenDuration: time.Minute,
 			MaxOpenDuration: 5 * time.Minute, Sample: Sample{Size: 40, MinCalls: 10, FailureRate: 0.25},
-			HalfOpenSuccesses: 2, SlowCall: SlowCall{Rate: 0.5}, AllOpen: "cache",
+			HalfOpenSuccesses: 2, SlowCall: SlowCall{After: 8 * time.Second, Rate: 0.5}, AllOpen: "earliest",
 		},
 		Retries: Retries{Max: 1, Last: 2, Base: 100 * time.Millisecond, Cap: time.Second},
 		Budget:  Budget{Total: time.Minute, Reserve: time.Second},

@@ -3,6 +3,7 @@ package routing
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"holdfast/internal/providers"
@@ -23,6 +24,16 @@ type walk struct {
 	fault  bool             // something failed or refused that might answer another time
 	unable *Failure         // why nobody can do it, for the caller
 	stop   *providers.Error // a failure that ends the walk
+
+	refusals []refusal // of the breakers
+	called   bool      // a candidate was called
+	once     bool      // no retries
+}
+
+// refusal is a candidate that its breaker refused.
+type refusal struct {
+	link
+	why *breaker.Refusal
 }
 
 // run asks the candidates one after another and gives the committed attempt, or nil.
@@ -34,14 +45,38 @@ func (w *walk) run() (*attempt, *Candidate) {
 			w.skip(l, skip)
 			continue
 		}
-		a, failure := w.call(l, i, permit)
-		if failure == nil {
+		if a := w.try(l, i, permit); a != nil {
 			return a, l.Candidate
 		}
-		permit.Done(outcome(failure, w.req.Foreign))
-		w.failed(l, i, failure)
 		if w.stop != nil {
 			return nil, nil
+		}
+	}
+	return w.insist()
+}
+
+// try calls a candidate and reports its failure. nil: it failed.
+func (w *walk) try(l link, at int, permit breaker.Permit) *attempt {
+	w.called = true
+	a, failure := w.call(l, at, permit)
+	if failure == nil {
+		return a
+	}
+	permit.Done(outcome(failure, w.req.Foreign))
+	w.failed(l, at, failure)
+	return nil
+}
+
+// insist tries the candidate whose breaker opens first, once, where breakers refused all that could be called.
+func (w *walk) insist() (*attempt, *Candidate) {
+	if !w.r.settings.EarliestOpen || w.called || w.left() || !w.budget.fits(0) {
+		return nil, nil
+	}
+	slices.SortStableFunc(w.refusals, func(a, b refusal) int { return a.why.Until.Compare(b.why.Until) })
+	for _, l := range w.refusals {
+		if permit := l.why.Insist(); permit != nil {
+			w.once = true
+			return w.try(l.link, len(w.links)-1, permit), l.Candidate
 		}
 	}
 	return nil, nil
@@ -65,8 +100,12 @@ func (w *walk) admit(l link) (breaker.Permit, Skip) {
 	if err == nil {
 		return permit, ""
 	}
-	var refusal *breaker.Refusal
-	if errors.As(err, &refusal) && refusal.Cooling {
+	var why *breaker.Refusal
+	if !errors.As(err, &why) {
+		return nil, SkipBreakerOpen
+	}
+	w.refusals = append(w.refusals, refusal{l, why})
+	if why.Cooling {
 		return nil, SkipCooling
 	}
 	return nil, SkipBreakerOpen
@@ -111,7 +150,7 @@ func (w *walk) call(l link, at int, permit breaker.Permit) (*attempt, *providers
 			return a, nil
 		}
 		wait, again := w.r.settings.Retries.again(failure, tries)
-		if !again || permit.Trial() || tries >= w.retries(l, at, failure) || !w.budget.fits(wait) || !sleep(w.ctx, wait) {
+		if !again || w.once || permit.Trial() || tries >= w.retries(l, at, failure) || !w.budget.fits(wait) || !sleep(w.ctx, wait) {
 			return nil, failure
 		}
 	}

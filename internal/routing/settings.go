@@ -20,7 +20,9 @@ type Settings struct {
 	// ThinkingTimeout is how long the first content may take once reasoning flows.
 	ThinkingTimeout   time.Duration
 	ContentPolicyNext bool
-	Fallback          Fallback
+	// EarliestOpen: where breakers refuse every candidate that could be called, the one that opens first is tried once.
+	EarliestOpen bool
+	Fallback     Fallback
 	// Said estimates the tokens of what chunks say, for attempts whose provider didn't count them; nil: none.
 	Said func([]providers.Chunk) int
 }

@@ -71,7 +71,7 @@ func (b *Breakers) quick(e *entry, lease time.Duration) (*permit, *Refusal) {
 	case v == admit, v == refuse && b.settings.Observe:
 		return b.admit(e, lease, now), nil
 	case v == refuse:
-		return nil, e.refusal()
+		return nil, b.refuse(e)
 	default:
 		return nil, nil
 	}
@@ -95,7 +95,27 @@ func (b *Breakers) decide(ctx context.Context, e *entry, lease time.Duration) (P
 		return b.begin(p), nil
 	}
 	defer e.mu.Unlock()
-	return nil, e.refusal()
+	return nil, b.refuse(e)
+}
+
+func (b *Breakers) refuse(e *entry) *Refusal {
+	r := e.refusal()
+	r.gate, r.entry = b, e
+	return r
+}
+
+// insist admits a call beside an opening that still runs.
+func (b *Breakers) insist(e *entry) Permit {
+	e.mu.Lock()
+	now := unixMilli(b.world)
+	v, state := e.judge(now), e.rec.State
+	if v != admit && (v == try || e.acquiring || state != Open && state != Closed) {
+		e.mu.Unlock()
+		return nil
+	}
+	p := b.admit(e, 0, now)
+	e.mu.Unlock()
+	return b.begin(p)
 }
 
 // admit gives an ordinary permit. The caller holds e.mu.

@@ -46,10 +46,22 @@ type Refusal struct {
 	State   State
 	Cooling bool      // rate-limited or loading, not failed
 	Until   time.Time // when it may be asked again, as far as is known; zero: forced open without an end
+
+	gate  *Breakers
+	entry *entry
 }
 
 // Error implements error.
 func (r *Refusal) Error() string { return "breaker " + r.State.String() }
+
+// Insist gives a permit all the same, to a caller who has nobody else to ask. What comes of it moves no open breaker,
+// but for a longer Retry-After. nil: an operator has closed the candidate off, or its trial runs or is due.
+func (r *Refusal) Insist() Permit {
+	if r.gate == nil {
+		return nil
+	}
+	return r.gate.insist(r.entry)
+}
 
 // Status is one breaker as /v1/status shows it.
 type Status struct {
