@@ -355,10 +355,10 @@ func TestAgeOfCopies(t *testing.T) {
 
 func TestClockThatJumpsBack(t *testing.T) {
 	e := &entry{readAt: 10_000}
-	require.True(t, e.fresh(10_000))
-	require.False(t, e.tooOld(11_999))
-	require.False(t, e.fresh(9_999), "a copy from the future has no known age")
-	require.True(t, e.tooOld(9_999))
+	require.True(t, e.fresh(10_000, &Settings{}))
+	require.False(t, e.tooOld(11_999, &Settings{}))
+	require.False(t, e.fresh(9_999, &Settings{}), "a copy from the future has no known age")
+	require.True(t, e.tooOld(9_999, &Settings{}))
 }
 
 // One process asks for its trial once, however many of its calls are waiting.

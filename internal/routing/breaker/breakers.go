@@ -64,7 +64,7 @@ func (b *Breakers) quick(e *entry, lease time.Duration) (*permit, *Refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := unixMilli(b.world)
-	if !e.fresh(now) {
+	if !e.fresh(now, &b.settings) {
 		return nil, nil
 	}
 	switch v := e.judge(now); {
@@ -131,7 +131,7 @@ func (b *Breakers) admit(e *entry, lease time.Duration, now int64) *permit {
 	if e.rec.State == Closed && 0 < e.shut && e.shut <= now {
 		p.first, e.shut = true, now+trialLease(lease).Milliseconds()
 	}
-	if b.settings.Sample.gives(e.rec, now, e.age()) {
+	if b.settings.sampling(e, now) {
 		p.ticket = &ticket{gen: e.rec.Gen, window: e.rec.Window.Start}
 	}
 	return p
@@ -177,11 +177,11 @@ func (b *Breakers) acquire(ctx context.Context, e *entry, lease time.Duration) *
 	case err != nil:
 		e.unanswered, e.silence = c.Holder, tries
 	case applied:
-		e.read(now)
+		e.read(now, now)
 		e.base, e.dirty = r.Gen, false
 		e.take(r, now)
 	default:
-		e.read(now)
+		e.read(now, now)
 		next, more = e.meet(r, now)
 	}
 	e.mu.Unlock()
@@ -238,7 +238,7 @@ func (b *Breakers) Refresh(ctx context.Context, candidates ...string) {
 	for _, id := range candidates {
 		e := b.entry(id)
 		e.mu.Lock()
-		if !e.fresh(now) && e.reading == nil {
+		if !e.fresh(now, &b.settings) && !e.asked(now) {
 			old = append(old, e)
 		}
 		e.mu.Unlock()
@@ -254,22 +254,22 @@ func (b *Breakers) refresh(ctx context.Context, entries []*entry, now int64) {
 	if !b.link.ready(now) {
 		return
 	}
-	r := &reading{done: make(chan struct{}), until: b.world.now().Add(wait)}
+	r := &reading{done: make(chan struct{}), at: now, until: b.world.now().Add(wait)}
 	var claimed []*entry
 	for _, e := range entries {
 		e.mu.Lock()
-		if e.reading == nil && !e.fresh(now) {
+		if !e.asked(now) && !e.fresh(now, &b.settings) {
 			e.reading = r
 			claimed = append(claimed, e)
 		}
 		e.mu.Unlock()
 	}
 	if len(claimed) > 0 {
-		b.spawn(func() { b.read(context.WithoutCancel(ctx), r, claimed, now) })
+		b.spawn(func() { b.read(context.WithoutCancel(ctx), r, claimed) })
 	}
 }
 
-func (b *Breakers) read(ctx context.Context, r *reading, entries []*entry, at int64) {
+func (b *Breakers) read(ctx context.Context, r *reading, entries []*entry) {
 	defer close(r.done)
 	ctx, cancel := b.world.within(ctx, storeDeadline)
 	defer cancel()
@@ -280,18 +280,19 @@ func (b *Breakers) read(ctx context.Context, r *reading, entries []*entry, at in
 	records, err := b.link.load(ctx, ids)
 	for _, e := range entries {
 		rec, found := records[e.id]
-		b.learn(e, rec, err == nil && found, at)
+		b.learn(e, r, rec, err == nil && found)
 	}
 }
 
-func (b *Breakers) learn(e *entry, rec Record, found bool, at int64) {
+func (b *Breakers) learn(e *entry, r *reading, rec Record, found bool) {
 	e.mu.Lock()
-	e.reading = nil
-	e.triedAt = at
+	if e.reading == r {
+		e.reading, e.triedAt = nil, r.at
+	}
 	var c Change
 	var more bool
 	if found {
-		c, more = e.learn(rec, at, unixMilli(b.world))
+		c, more = e.learn(rec, r.at, unixMilli(b.world))
 	}
 	e.mu.Unlock()
 	if more {
@@ -303,7 +304,7 @@ func (b *Breakers) learn(e *entry, rec Record, found bool, at int64) {
 func (b *Breakers) await(ctx context.Context, e *entry) {
 	e.mu.Lock()
 	r := e.reading
-	needed := r != nil && e.tooOld(unixMilli(b.world))
+	needed := r != nil && e.tooOld(unixMilli(b.world), &b.settings)
 	e.mu.Unlock()
 	if needed {
 		b.world.wait(ctx, r.done, r.until.Sub(b.world.now()))
@@ -376,12 +377,12 @@ func (b *Breakers) send(e *entry, c Change, seq uint64, class Class) {
 // deliver writes the change, and once more if the answer asks for it.
 func (b *Breakers) deliver(e *entry, c Change, seq uint64, class Class) {
 	for range 2 {
-		r, applied, err := b.write(e, c)
-		if applied || err != nil {
-			b.tell(e, c, class, err)
+		a := b.write(e, c)
+		if a.applied || a.err != nil {
+			b.tell(e, c, class, a.err)
 		}
 		e.mu.Lock()
-		next, more := e.answered(seq, r, applied, err, unixMilli(b.world))
+		next, more := e.answered(seq, a, unixMilli(b.world))
 		e.mu.Unlock()
 		if !more {
 			return
@@ -393,13 +394,14 @@ func (b *Breakers) deliver(e *entry, c Change, seq uint64, class Class) {
 	e.mu.Unlock()
 }
 
-func (b *Breakers) write(e *entry, c Change) (Record, bool, error) {
-	if !b.link.ready(c.Now) {
-		return Record{}, false, errAway
+func (b *Breakers) write(e *entry, c Change) told {
+	a := told{at: unixMilli(b.world), err: errAway}
+	if b.link.ready(a.at) {
+		ctx, cancel := b.world.within(context.Background(), storeDeadline)
+		defer cancel()
+		a.rec, a.applied, a.err = b.link.update(ctx, e.id, c)
 	}
-	ctx, cancel := b.world.within(context.Background(), storeDeadline)
-	defer cancel()
-	return b.link.update(ctx, e.id, c)
+	return a
 }
 
 // tell logs a change of state: once in the fleet, by the process that made it; with the store away, once in each.

@@ -102,6 +102,11 @@ func (d *Dynamo) Load(ctx context.Context, candidates ...string) (map[string]Rec
 	return found, nil
 }
 
+// Look implements Store with a consistent read.
+func (d *Dynamo) Look(ctx context.Context, candidate string) (Record, error) {
+	return d.get(ctx, candidate, true)
+}
+
 func (d *Dynamo) batch(ctx context.Context, candidates []string, found map[string]Record) error {
 	keys := make([]map[string]types.AttributeValue, len(candidates))
 	for i, c := range candidates {

@@ -44,23 +44,39 @@ type entry struct {
 // reading is one read of the store for several candidates that any number of calls wait for.
 type reading struct {
 	done  chan struct{}
+	at    int64     // it began, Unix ms
 	until time.Time // no call waits for longer
 }
 
+// told is what a write of the store gave, and when the write began.
+type told struct {
+	rec     Record
+	applied bool
+	err     error
+	at      int64 // Unix ms
+}
+
+// asked says that a read is on its way that may still be answered: not one that the process was frozen under.
+func (e *entry) asked(now int64) bool {
+	return e.reading != nil && e.reading.at <= now && now-e.reading.at < storeDeadline.Milliseconds()
+}
+
 // fresh says that the copy needs no reading.
-func (e *entry) fresh(now int64) bool {
+func (e *entry) fresh(now int64, s *Settings) bool {
 	at := max(e.readAt, e.triedAt)
-	return at != 0 && at <= now && float64(now-at) < float64(e.limit(now))*(1-e.early)
+	return at != 0 && at <= now && float64(now-at) < float64(e.limit(now, s))*(1-e.early)
 }
 
 // tooOld says that a call should wait for the reading in flight.
-func (e *entry) tooOld(now int64) bool {
-	return e.readAt == 0 || e.readAt > now || now-e.readAt >= e.limit(now)
+func (e *entry) tooOld(now int64, s *Settings) bool {
+	return e.readAt == 0 || e.readAt > now || now-e.readAt >= e.limit(now, s)
 }
 
 // limit is the age in ms from which the copy is too old.
-func (e *entry) limit(now int64) int64 {
+func (e *entry) limit(now int64, s *Settings) int64 {
 	switch {
+	case s.sampling(e, now):
+		return ageSample
 	case e.rec.State == Closed, e.rec.State == ForcedClosed, e.dirty:
 		return ageClosed
 	case e.rec.State == ForcedOpen, e.rec.State == Open && now < e.due():
@@ -124,7 +140,7 @@ func (e *entry) make(c Change) (seq uint64, ok bool) {
 
 // learn takes over what a read found that began at the time at. It may give a change to send.
 func (e *entry) learn(r Record, at, now int64) (Change, bool) {
-	e.read(at)
+	e.read(at, now)
 	if e.writes > 0 || e.acquiring {
 		return Change{}, false // the answer of a write is on its way, and knows better
 	}
@@ -138,19 +154,24 @@ func (e *entry) learn(r Record, at, now int64) (Change, bool) {
 	return e.meet(r, now)
 }
 
-func (e *entry) read(at int64) {
+// read notes what the copy's age counts from: when a call of the store began, since a process may be frozen under it.
+func (e *entry) read(at, now int64) {
+	if at < e.readAt && e.readAt <= now {
+		return // another, later one was faster
+	}
 	e.readAt = at
 	e.early = e.world.chance() * readJitter
 }
 
 // answered takes over the answer to the write of the change numbered seq. It may give one more change to send.
-func (e *entry) answered(seq uint64, r Record, applied bool, err error, now int64) (Change, bool) {
+func (e *entry) answered(seq uint64, a told, now int64) (Change, bool) {
 	e.writes--
-	if err != nil {
+	if a.err != nil {
 		return Change{}, false // the change stays here until the store is met again
 	}
-	e.read(now)
-	if applied {
+	r := a.rec
+	e.read(a.at, now)
+	if a.applied {
 		e.base = r.Gen
 		if seq == e.seq {
 			e.dirty = false

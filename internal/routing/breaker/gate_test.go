@@ -1,8 +1,10 @@
 package breaker
 
 import (
+	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -386,7 +388,7 @@ func TestZeroLeaseHasADefault(t *testing.T) {
 		pass(33 * time.Second)
 		_, err := g.Enter(t.Context(), model, 0)
 		require.NoError(t, err)
-		require.Equal(t, time.Now().Add(65*time.Second).UnixMilli(), store.records[model].LeaseUntil)
+		require.Equal(t, time.Now().Add(71*time.Second).UnixMilli(), store.records[model].LeaseUntil)
 	})
 }
 
@@ -415,4 +417,39 @@ func TestStateNames(t *testing.T) {
 	require.Equal(t, "closed open half-open", Closed.String()+" "+Open.String()+" "+HalfOpen.String())
 	require.Equal(t, "forced-open forced-closed", ForcedOpen.String()+" "+ForcedClosed.String())
 	require.EqualError(t, &Refusal{State: HalfOpen}, "breaker half-open")
+}
+
+// A read that the process was frozen under is given up: the next request asks again, and doesn't go by the old copy.
+func TestFrozenUnderARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := NewMemory()
+		frozen := &stuck{Memory: mem, free: make(chan struct{})}
+		g := gateOn(t, Settings{}, frozen)
+		enter(t, g).Done(passed)
+		frozen.hold.Store(true)
+		pass(3 * time.Second)
+		enter(t, g).Done(passed)
+		frozen.hold.Store(false)
+		pass(time.Hour)
+		call(t, gateOn(t, Settings{}, mem), failed, failed)
+		refused(t, g)
+		close(frozen.free)
+		synctest.Wait()
+		refused(t, g)
+	})
+}
+
+// stuck is a store whose held reads give, once they are freed, what they had found.
+type stuck struct {
+	*Memory
+	hold atomic.Bool
+	free chan struct{}
+}
+
+func (s *stuck) Load(ctx context.Context, ids ...string) (map[string]Record, error) {
+	found, err := s.Memory.Load(ctx, ids...)
+	if s.hold.Load() {
+		<-s.free
+	}
+	return found, err
 }

@@ -175,6 +175,14 @@ func (f *faulty) Load(ctx context.Context, ids ...string) (map[string]Record, er
 	return f.Store.Load(ctx, ids...)
 }
 
+func (f *faulty) Look(ctx context.Context, id string) (Record, error) {
+	f.set(func(f *faulty) { f.loads++; f.keys++ })
+	if err := f.trouble(ctx); err != nil {
+		return Record{}, err
+	}
+	return f.Store.Look(ctx, id)
+}
+
 func (f *faulty) Update(ctx context.Context, id string, c Change) (Record, bool, error) {
 	f.set(func(f *faulty) { f.updates++ })
 	if err := f.trouble(ctx); err != nil {

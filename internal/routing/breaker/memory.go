@@ -25,6 +25,13 @@ func (m *Memory) Load(_ context.Context, candidates ...string) (map[string]Recor
 	return found, nil
 }
 
+// Look implements Store.
+func (m *Memory) Look(_ context.Context, candidate string) (Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.records[candidate], nil
+}
+
 // Update implements Store.
 func (m *Memory) Update(_ context.Context, candidate string, c Change) (Record, bool, error) {
 	m.mu.Lock()

@@ -18,11 +18,9 @@ type Sampling struct {
 
 const (
 	sampleGap    = 2 * time.Second  // between the starts of two samples
-	sampleAge    = 10 * time.Second // a sample is over then, or where a first token may take longer
-	sampleGrace  = 5 * time.Second  // after the latest first token
+	sampleAge    = 10 * time.Second // a sample is over then, or when the latest first token would have come
 	sampleMemory = 10 * time.Minute // a calm sample makes those that begin within it harder to convince
 	moreIfCalm   = 3                // by so many failures
-	sampleReread = 200              // ms; nobody opens a sample on an older copy
 	shutFor      = 2 * time.Second  // a run in one process closes the candidate off there
 )
 
@@ -96,6 +94,11 @@ func (s Sampling) gives(r Record, now, age int64) bool {
 	return r.State == Closed && r.Window.Start > 0 && r.Window.Tickets < int64(s.Size) && !s.over(r.Window, now, age)
 }
 
+// sampling says that the next call would ask for a ticket.
+func (s *Settings) sampling(e *entry, now int64) bool {
+	return s.Mode != ModeConsecutive && s.Sample.gives(e.rec, now, e.age())
+}
+
 // suspicion is the change that opens a sample, if the time for one has come.
 func (s Sampling) suspicion(r Record, now, age int64) (Change, bool) {
 	w := r.Window
@@ -122,7 +125,7 @@ func (s Settings) verdict(r Record, why string, now int64) (Change, bool) {
 
 // age is the greatest age of a sample of this candidate in ms, by the longest first token allowed to a call of this
 // process.
-func (e *entry) age() int64 { return max(sampleAge, e.lease+sampleGrace).Milliseconds() }
+func (e *entry) age() int64 { return max(sampleAge, e.lease+leaseMargin).Milliseconds() }
 
 // ticket is a call's place in the sample. Its writes follow one another, beside the call. entry.mu guards it.
 type ticket struct {
@@ -175,21 +178,21 @@ func (b *Breakers) follow(e *entry, t *ticket) {
 		if !more {
 			return
 		}
-		r, applied, err := b.write(e, c)
-		if err != nil || !applied {
+		a := b.write(e, c)
+		if !a.applied {
 			e.mu.Lock()
 			t.lost = true
 			e.mu.Unlock()
 		}
-		b.heard(e, r, err)
+		b.heard(e, a)
 	}
 }
 
 // heard takes over the answer to a write of the sample, and opens the breaker if the sample asks for it: whoever sees
 // that first.
-func (b *Breakers) heard(e *entry, r Record, err error) {
+func (b *Breakers) heard(e *entry, a told) {
 	e.mu.Lock()
-	if err != nil {
+	if a.err != nil {
 		e.mute++
 		e.mu.Unlock()
 		return
@@ -197,8 +200,8 @@ func (b *Breakers) heard(e *entry, r Record, err error) {
 	e.mute = 0
 	now := unixMilli(b.world)
 	var seq uint64
-	c, more := e.learn(r, now, now)
-	if !more && e.writes == 0 && !e.dirty && e.rec.Gen == r.Gen {
+	c, more := e.learn(a.rec, a.at, now)
+	if !more && e.writes == 0 && !e.dirty && e.rec.Gen == a.rec.Gen {
 		if c, more = b.settings.verdict(e.rec, e.why, now); more {
 			seq, more = e.make(c)
 		}
@@ -220,7 +223,7 @@ func (b *Breakers) suspect(e *entry) <-chan struct{} {
 		return nil
 	}
 	e.suspecting = true
-	old := e.readAt == 0 || e.readAt > now || now-e.readAt > sampleReread
+	old := e.readAt == 0 || e.readAt > now || now-e.readAt > ageSample
 	e.mu.Unlock()
 	done := make(chan struct{})
 	b.spawn(func() {
@@ -242,23 +245,21 @@ func (b *Breakers) open(e *entry, old bool) {
 	c, due := b.settings.Sample.suspicion(e.rec, unixMilli(b.world), e.age())
 	e.mu.Unlock()
 	if due {
-		r, _, err := b.write(e, c)
-		b.heard(e, r, err)
+		b.heard(e, b.write(e, c))
 	}
 }
 
 func (b *Breakers) reread(e *entry) bool {
 	at := unixMilli(b.world)
 	if !b.link.ready(at) {
-		b.heard(e, Record{}, errAway)
+		b.heard(e, told{err: errAway})
 		return false
 	}
 	ctx, cancel := b.world.within(context.Background(), storeDeadline)
 	defer cancel()
-	records, err := b.link.load(ctx, []string{e.id})
-	r, found := records[e.id]
-	if err != nil || !found {
-		b.heard(e, Record{}, errAway)
+	r, err := b.link.look(ctx, e.id)
+	if err != nil {
+		b.heard(e, told{err: errAway})
 		return false
 	}
 	e.mu.Lock()

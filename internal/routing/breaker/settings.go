@@ -35,7 +35,7 @@ const (
 	defaultCool   = 10 * time.Second       // a cool-down where the provider named no time
 	longestCool   = 24 * time.Hour         // no Retry-After counts for more
 	defaultLease  = 60 * time.Second       // of a trial whose caller named none
-	leaseMargin   = 5 * time.Second        // twice the clock skew we bear (2 s), and a second
+	leaseMargin   = 11 * time.Second       // twice what a clock may be wrong by, 5 s, and a second; also of a sample's age
 	openJitter    = 0.1                    // of the open time: so that processes don't all try at once
 	readJitter    = 0.2                    // of a copy's age: read early by up to this, waited for never early
 	patience      = 50 * time.Millisecond  // what a call waits for the store
@@ -46,6 +46,7 @@ const (
 // Ages, in milliseconds, from which a copy is read again.
 const (
 	ageClosed = 2000
+	ageSample = 200  // a sample runs: its tickets go fast, and nobody opens the next one on an older copy
 	ageOpen   = 5000 // so that an operator is heard before the open time ends
 	ageDue    = 500  // a trial is due or runs: others may have settled it
 )

@@ -13,6 +13,8 @@ type Store interface {
 	// Load reads records, perhaps slightly old ones. A candidate nobody wrote about has the zero Record; one that
 	// could not be read is missing from the answer.
 	Load(ctx context.Context, candidates ...string) (map[string]Record, error)
+	// Look reads one record as all the writes before have left it: for those who are about to write.
+	Look(ctx context.Context, candidate string) (Record, error)
 	// Update makes the change if its condition holds. Either way the answer is the record that holds now, and
 	// whether it is this change that made it. After an error the change may have been made or not.
 	Update(ctx context.Context, candidate string, c Change) (r Record, applied bool, err error)
@@ -80,6 +82,14 @@ func (l *link) load(ctx context.Context, candidates []string) (records map[strin
 		return err
 	})
 	return records, err
+}
+
+func (l *link) look(ctx context.Context, candidate string) (r Record, err error) {
+	l.ask(func() error {
+		r, err = l.store.Look(ctx, candidate)
+		return err
+	})
+	return r, err
 }
 
 func (l *link) update(ctx context.Context, candidate string, c Change) (r Record, applied bool, err error) {
