@@ -38,6 +38,8 @@ type lab struct {
 	up  []*providertest.Upstream
 	app *App
 	log *locked
+	// client is the callers' side; the zero client keeps few connections.
+	client http.Client
 }
 
 // open starts Holdfast. more is added to the configuration as it stands.
@@ -179,7 +181,7 @@ func (l *lab) send(ctx context.Context, body string, headers ...string) (*http.R
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	return http.DefaultClient.Do(req)
+	return l.client.Do(req)
 }
 
 func (r *reply) events(body io.Reader) {
