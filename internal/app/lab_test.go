@@ -131,7 +131,11 @@ type reply struct {
 			Cost                        *float64 `json:"cost_usd"`
 			Estimated                   bool     `json:"cost_estimated"`
 		}
-		Cache struct{ Rule string }
+		Cache struct {
+			Rule, Question string
+			Similarity     float64
+			Age            int64 `json:"age_s"`
+		}
 	}
 }
 

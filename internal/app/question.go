@@ -38,8 +38,21 @@ func (l lastResort) Lookup(ctx context.Context, req *routing.Request) *routing.C
 		return nil
 	}
 	return &routing.CacheHit{
-		Rule: hit.Rule, Similarity: hit.Similarity, Age: hit.Age, Text: hit.Text, Question: hit.Question,
+		Rule: hit.Rule, Similarity: hit.Similarity, Age: hit.Age, Text: labelled(hit, req.Language), Question: hit.Question,
 		Key: hit.Key,
+	}
+}
+
+// labelled is the answer of a hit. Where the cache isn't sure enough that it is asked the same, the answer says so, in
+// the language of the request, and which question it is one to.
+func labelled(hit cache.Hit, language string) string {
+	switch {
+	case !hit.Labelled:
+		return hit.Text
+	case language == "zh":
+		return "（以下是此前对一个相似问题“" + hit.Question + "”的回答，未必完全符合您的问题。）\n\n" + hit.Text
+	default:
+		return "(This answers an earlier, similar question: “" + hit.Question + "”. It may not fit yours exactly.)\n\n" + hit.Text
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"holdfast/internal/api"
 	"holdfast/internal/cache"
 	"holdfast/internal/providers"
+	"holdfast/internal/providers/providertest"
 	"holdfast/internal/routing"
 )
 
@@ -175,4 +177,40 @@ func TestLookupPanics(t *testing.T) {
 	require.Nil(t, l.Lookup(t.Context(), &routing.Request{Request: &providers.Request{Raw: raw}}))
 	require.Contains(t, log.String(), "stack")
 	require.NotContains(t, log.String(), "PROMPT-word")
+}
+
+// Where similar questions are accepted, who gets such an answer reads so and sees the question, in JSON and as a stream;
+// what is found by its own words needs no label.
+func TestASimilarAnswerIsLabelled(t *testing.T) {
+	const earlier = "怎么在网上选车牌号？"
+	for _, c := range []struct{ accept, asked, rule, text, question string }{
+		{"similar", "网上怎么选车牌号", "similar", "（以下是此前对一个相似问题“" + earlier + "”的回答，未必完全符合您的问题。）\n\n先注册。", earlier},
+		{"similar", "请问如何在网上选车牌号", "canonical", "先注册。", ""},
+		{"similar", earlier, "exact", "先注册。", ""},
+		{"strict", "网上怎么选车牌号", "similar", "先注册。", earlier},
+	} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.accept, " ", c.rule, " stream=", stream), func(t *testing.T) {
+				l := open(t, "cache: {accept: "+c.accept+"}\n", []providertest.Behaviour{providertest.Says("先注册。")})
+				require.Equal(t, "model", l.ask(false, earlier).meta.Tier)
+				require.NoError(t, l.app.after.wait(t.Context()))
+				l.up[0].Play(down())
+				got := l.ask(stream, c.asked)
+				require.Equal(t, "cache", got.meta.Tier)
+				require.Equal(t, c.text, got.text)
+				require.Equal(t, c.rule, got.meta.Cache.Rule)
+				require.Equal(t, c.question, got.meta.Cache.Question)
+				require.Equal(t, c.rule == "similar", got.meta.Cache.Similarity < 1)
+				require.Zero(t, got.meta.Cache.Age)
+				require.True(t, strings.HasPrefix(got.header.Get("Holdfast-Cache"), c.rule+"; "), got.header)
+			})
+		}
+	}
+}
+
+func TestLabelInEnglish(t *testing.T) {
+	hit := cache.Hit{Rule: "similar", Text: "By piers.", Question: "How do bridges stand?", Labelled: true}
+	require.Equal(t, "(This answers an earlier, similar question: “How do bridges stand?”. It may not fit yours exactly.)\n\nBy piers.", labelled(hit, "en"))
+	hit.Labelled = false
+	require.Equal(t, "By piers.", labelled(hit, "en"))
 }

@@ -33,8 +33,10 @@ type Hit struct {
 	Similarity float64
 	Age        time.Duration
 	Text       string
-	Question   string // the earlier question
+	Question   string // the earlier question, for the rule similar
 	Key        string // the entry's exact key in hex: what a purge knows it by
+	// Labelled: whoever gets the answer has to be told that it is one to Question, which is similar to his.
+	Labelled bool
 }
 
 // Settings are the cache's share of the configuration.

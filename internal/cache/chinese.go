@@ -32,7 +32,7 @@ const shield rune = 0xF0000
 // pronouns, negation and order stay.
 func chinese(tokens []string) form {
 	w := chineseWords()
-	tokens = w.yesNo(w.frames(replace(w.polite(tokens), w)))
+	tokens = w.yesNo(w.frames(w.replace(w.polite(tokens))))
 	kept := w.withoutParticles(w.settle(tokens))
 	if len(kept) == 0 {
 		return form{lang: langChinese, tokens: tokens}
@@ -78,24 +78,10 @@ func (w *chineseRules) thanked(tokens []string) []string {
 
 // withoutFinal takes particles off the end, where they aren't part of a word (酒吧).
 func (w *chineseRules) withoutFinal(tokens []string) []string {
-	for n := len(tokens); n > 1 && w.final[tokens[n-1]] && w.replaced[tokens[n-2]+tokens[n-1]] == nil; n-- {
+	for n := len(tokens); n > 1 && w.final[tokens[n-1]] && !w.has(tokens[n-2]+tokens[n-1]); n-- {
 		tokens = tokens[:n-1]
 	}
 	return tokens
-}
-
-// replace writes the longest known phrase at each place as what it means.
-func replace(tokens []string, w *chineseRules) []string {
-	out := make([]string, 0, len(tokens))
-	for i := 0; i < len(tokens); {
-		n, to := w.match(tokens[i:])
-		if n == 0 {
-			n, to = 1, tokens[i:i+1]
-		}
-		out = append(out, to...)
-		i += n
-	}
-	return out
 }
 
 // frames takes off what only says that one asks (谁知道 …, … 有人知道吗), where a question is left.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // chineseRules are the words that the canonical form of Chinese knows.
@@ -13,29 +12,14 @@ type chineseRules struct {
 	leading, trailing [][]string // courtesies; trailing ones behind a pause
 	thanks            [][]string // that need no pause
 	before, behind    [][]string // what only says that one asks
-	replaced          map[string][]string
-	first             map[string]bool // the first characters of what is replaced
-	longest           int
-	adverbs, modals   [][]string
-	freeOfIs          map[rune]bool
+	*phraseTable
+	adverbs, modals [][]string
+	freeOfIs        map[rune]bool
 
 	particles, final, binding, persons      map[string]bool
 	afterPlease, afterTrouble, beforeThanks map[string]bool
 	afterBelow                              map[string]bool
 	kinds, hasNouns, isNouns, wayNouns      map[string]bool
-}
-
-// match gives the length of the longest phrase at the start of tokens, 0 for none, and what it becomes.
-func (w *chineseRules) match(tokens []string) (int, []string) {
-	if !w.first[tokens[0]] {
-		return 0, nil
-	}
-	for n := min(w.longest, len(tokens)); n > 0; n-- {
-		if to, ok := w.replaced[strings.Join(tokens[:n], "")]; ok {
-			return n, to
-		}
-	}
-	return 0, nil
 }
 
 var chineseWords = sync.OnceValue(func() *chineseRules {
@@ -49,8 +33,7 @@ var chineseWords = sync.OnceValue(func() *chineseRules {
 			",拜托了", ",麻烦你了", ",麻烦您了", ",麻烦了", ",谢了", ",急", ",急急急", ",急急", ",急用", ",在线等", ",求解", ",求解答", ",求助", ",求指教",
 			",好吗,谢谢", "求解答", "在线等", "急急急"),
 		thanks:       characters("谢谢大家", "谢谢各位", "谢谢你", "谢谢您", "谢谢了", "谢谢啦", "谢谢哈", "谢谢", "多谢", "感谢"),
-		replaced:     map[string][]string{},
-		first:        map[string]bool{},
+		phraseTable:  newPhraseTable(),
 		adverbs:      characters("到底", "究竟", "一般", "具体", "大概", "大约", "分别", "都"),
 		modals:       characters("才能", "能"),
 		freeOfIs:     map[rune]bool{askHow: true, askHowIs: true, askWrong: true, askMatter: true, askHowMuch: true, askHowLong: true, askWhen: true, askWhy: true},
@@ -151,10 +134,10 @@ func (w *chineseRules) addNames() {
 func (w *chineseRules) frame() {
 	for _, p := range []string{"谁知道", "有谁知道", "谁能告诉我", "有人知道", "有没有人知道", "大家知道", "你知道", "你们知道", "谁能解释一下", "谁能说一下", "我想了解", "想了解",
 		"谁晓得", "谁可以告诉我", "帮我看看", "帮忙看看"} {
-		w.before = append(w.before, replace(characters(p)[0], w))
+		w.before = append(w.before, w.replace(characters(p)[0]))
 	}
 	for _, p := range []string{"谁知道", "有谁知道", "有人知道吗", "有人知道", "有没有人知道", "知道吗", "你知道吗", "大家知道吗", "推荐", "求推荐", "推荐一下", "求解", "求助"} {
-		w.behind = append(w.behind, replace(characters(p)[0], w))
+		w.behind = append(w.behind, w.replace(characters(p)[0]))
 	}
 	sortLongest(w.before)
 	sortLongest(w.behind)
@@ -162,14 +145,7 @@ func (w *chineseRules) frame() {
 
 // classes writes the question words of a phrase as their classes.
 func (w *chineseRules) classes(phrase string) string {
-	return strings.Join(replace(characters(phrase)[0], w), "")
-}
-
-func (w *chineseRules) add(word, to string) {
-	w.replaced[word] = characters(to)[0]
-	r, _ := utf8.DecodeRuneInString(word)
-	w.first[string(r)] = true
-	w.longest = max(w.longest, utf8.RuneCountInString(word))
+	return strings.Join(w.replace(characters(phrase)[0]), "")
 }
 
 // protect shields the particles in a word from being dropped, and the word from being replaced.

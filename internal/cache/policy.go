@@ -7,6 +7,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // maxAnswer is the size of the largest answer that is kept, in bytes.
@@ -43,7 +45,11 @@ func storableText(text string) bool {
 
 // sensitive says whether a text looks as if it held a secret or personal data. It rather errs than keeps one.
 func sensitive(text string) bool {
-	if longToken(text) || cardNumber(text) || wordLists().personal.in(plain(text)) {
+	if personal(text) {
+		return true
+	}
+	text = digitsOf(norm.NFKC.String(text))
+	if longToken(text) || longSecret(text) || personalNumber(text) {
 		return true
 	}
 	lower, digits := strings.ToLower(text), longestNumber(text)
@@ -54,6 +60,34 @@ func sensitive(text string) bool {
 		}
 	}
 	return false
+}
+
+// digitsOf writes long runs of Chinese digits as digits: a number that is read out.
+func digitsOf(text string) string {
+	const numerals, least = "零一二三四五六七八九", 7
+	runes := []rune(text)
+	for start := 0; start < len(runes); start++ {
+		end := start
+		for end < len(runes) && strings.ContainsRune(numerals+"〇幺", runes[end]) {
+			end++
+		}
+		if end-start < least {
+			start = max(start, end-1)
+			continue
+		}
+		for i := start; i < end; i++ {
+			switch r := runes[i]; r {
+			case '〇':
+				runes[i] = '0'
+			case '幺':
+				runes[i] = '1'
+			default:
+				runes[i] = '0' + rune(strings.IndexRune(numerals, r)/utf8.RuneLen(r))
+			}
+		}
+		start = end
+	}
+	return string(runes)
 }
 
 // secretPattern is a pattern that needs not be tried on a text without one of some strings, in lower case, or
@@ -77,10 +111,21 @@ var secretPatterns = sync.OnceValue(func() []secretPattern {
 	add(0, "eyj", `\beyJ[A-Za-z0-9_-]+\.eyJ`)
 	add(0, "bearer", `(?i)\bbearer\s+[a-z0-9._~+/-]{16,}`)
 	add(0, "://", `\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s:/@]+:[^\s/@]+@`)
+	add(0, "pass pwd secret token key 密码 口令 密钥",
+		`(?i)(?:password|passwd|pwd|secret|token|api[ _-]?key|密码|口令|密钥)["']?\s*[:=：]\s*["']?[^\s"',;)}，。；]{6,}`)
+	add(4, "密码 验证码 校验码 口令", `(?:密码|验证码|校验码|口令)[^\d\n]{0,4}\d{4,}`)
+	add(0, "authorization", `(?i)authorization["']?\s*:\s*["']?(?:basic|bearer|token)\s+\S{8,}`)
+	add(0, "ssh-", `ssh-(?:rsa|ed25519|dss) AAAA`)
+	add(0, "ya29. sg.", `\b(?:ya29|SG)\.[A-Za-z0-9_-]{16,}`)
+	add(0, "at", `(?i)[a-z0-9]\s*(?:\(at\)|\[at\])\s*[a-z0-9-]+\s*(?:\(dot\)|\[dot\]|\.)\s*[a-z]{2,}`)
+	add(0, "at", `(?i)[a-z0-9]\sat\s[a-z0-9-]+\sdot\s[a-z]{2,}`)
+	add(0, "室 栋 幢 单元 楼", `(?:路|街|大道|巷|弄|村)\s*\d+\s*(?:号|弄|巷).{0,12}(?:室|栋|幢|单元|楼)`)
+	add(0, "住", `(?:我家?|家)住(?:在|址)?[^，。？！\s]{1,20}(?:路|街|巷|弄|号|栋|幢|室|单元|小区|村|镇)`)
+	add(1, "street avenue road lane drive boulevard apt", `(?i)\b\d{1,5}[a-z]? (?:[a-z]+ ){1,3}(?:street|avenue|road|lane|drive|boulevard),? (?:apt|apartment|unit|suite|#)`)
 	add(0, "pass pwd pin secret token key 密码 口令 密钥 验证码",
 		`(?i)(?:password|passwd|passcode|\bpwd|\bpin|secret|token|api[ _-]?key|密码|口令|密钥|验证码)["']?\s*(?:is|was|[:=：]|是|为)\s*["']?[^\s"']*\d`)
-	add(0, "@", `[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+\.[A-Za-z]{2,}`)
-	add(11, "", `(?:^|\D)1[3-9]\d[ -]?\d{4}[ -]?\d{4}(?:\D|$)`)
+	add(0, "@", `[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+\.\p{L}{2,}`)
+	add(11, "", `(?:^|\D)(?:86[ .-]?)?1[3-9]\d[ .-]?\d{4}[ .-]?\d{4}(?:\D|$)`)
 	add(7, "+", `\+\d{1,3}[ .-]?\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,4}`)
 	add(10, "", `(?:^|[^\d.])\(?[2-9]\d{2}\)?[ .-]\d{3}[ .-]\d{4}(?:\D|$)`)
 	add(10, "", `(?:^|\D)0\d{2,3}[ -]\d{7,8}(?:\D|$)`)
@@ -125,24 +170,68 @@ func longToken(text string) bool {
 	return false
 }
 
-// cardNumber finds 13 to 19 digits, single spaces or hyphens between them, whose check digit is right.
-func cardNumber(text string) bool {
-	var digits []byte
-	gap := false
-	for _, r := range text + "." {
+// longSecret finds random text of 40 signs, or more, as keys are written in base64.
+func longSecret(text string) bool {
+	var upper, lower, digits, n int
+	for _, r := range text {
 		switch {
+		case 'A' <= r && r <= 'Z':
+			upper++
+		case 'a' <= r && r <= 'z':
+			lower++
 		case '0' <= r && r <= '9':
-			digits, gap = append(digits, byte(r-'0')), false
-		case (r == ' ' || r == '-') && !gap && len(digits) > 0:
-			gap = true
-		default:
-			if n := len(digits); n >= 13 && n <= 19 && luhn(digits) {
-				return true
-			}
-			digits, gap = digits[:0], false
+			digits++
+		case r != '/' && r != '+' && r != '=':
+			upper, lower, digits, n = 0, 0, 0, 0
+			continue
+		}
+		if n++; n >= 40 && upper > 4 && lower > 4 && digits > 0 {
+			return true
 		}
 	}
 	return false
+}
+
+// personalNumber finds the number of a card, an identity card or a mobile phone, whatever stands between its digits:
+// single spaces, or single hyphens.
+func personalNumber(text string) bool {
+	var digits []byte
+	var gap, separator rune
+	for _, r := range text + "." {
+		switch {
+		case '0' <= r && r <= '9':
+			digits, gap = append(digits, byte(r-'0')), 0
+			continue
+		case (r == ' ' || r == '-') && gap == 0 && len(digits) > 0 && (separator == 0 || separator == r):
+			gap, separator = r, r
+			continue
+		}
+		if ofPerson(digits, r == 'x' || r == 'X') {
+			return true
+		}
+		digits, gap, separator = digits[:0], 0, 0
+	}
+	return false
+}
+
+// ofPerson says whether digits, and an X behind them, are the number of a card, an identity card or a mobile phone.
+func ofPerson(digits []byte, x bool) bool {
+	n := len(digits)
+	date := func(at, year int) bool { // year, month, day
+		month, day := 10*digits[at+year]+digits[at+year+1], 10*digits[at+year+2]+digits[at+year+3]
+		return 1 <= month && month <= 12 && 1 <= day && day <= 31
+	}
+	switch {
+	case n == 11:
+		return digits[0] == 1 && digits[1] >= 3
+	case n == 18, n == 17 && x:
+		if century := 10*digits[6] + digits[7]; digits[0] > 0 && 18 <= century && century <= 20 && date(6, 4) {
+			return true
+		}
+	case n == 15 && digits[0] > 0 && date(6, 2):
+		return true
+	}
+	return n >= 13 && n <= 19 && luhn(digits)
 }
 
 func luhn(digits []byte) bool {

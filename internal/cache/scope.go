@@ -62,7 +62,7 @@ func compact(data []byte) string {
 // key is where a question's answer is found, and how much its text may differ from the stored one's.
 type key struct {
 	Key
-	similar bool // standing alone, so that a similar question may be the same
+	similar bool // standing alone and answered in prose, so that a similar question may be the same
 	form    form
 }
 
@@ -80,7 +80,7 @@ func keyOf(s Settings, q Question) key {
 		return k
 	}
 	k.Canonical = hashOf("canonical", append(turnFields(q.Turns, canonicalTurn), f.key())...)
-	k.similar = len(q.Turns) == 0 && len(q.Attachments) == 0 && !pointsBeyond(q.Text)
+	k.similar = len(q.Turns) == 0 && len(q.Attachments) == 0 && len(q.Format) == 0 && !pointsBeyond(q.Text)
 	return k
 }
 
@@ -101,7 +101,17 @@ func canonicalTurn(t Turn) string {
 
 // code says whether case and signs of a text matter: program text and arithmetic.
 func code(text string) bool {
-	return strings.ContainsAny(text, "{}<>=\\`$|^") || strings.Contains(text, "();") || !slices.ContainsFunc([]rune(text), unicode.IsLetter)
+	return strings.ContainsAny(text, "{}<>=\\`|^") || dollar(text) || strings.Contains(text, "();") || !slices.ContainsFunc([]rune(text), unicode.IsLetter)
+}
+
+// dollar says whether a text has a dollar sign that isn't one of money.
+func dollar(text string) bool {
+	for i, r := range text {
+		if r == '$' && (i+1 == len(text) || text[i+1] < '0' || text[i+1] > '9') {
+			return true
+		}
+	}
+	return false
 }
 
 func turnFields(turns []Turn, text func(Turn) string) []string {

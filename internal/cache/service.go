@@ -75,7 +75,9 @@ func (c *Cache) similar(ctx context.Context, k key, text string) (Hit, bool, err
 	if err != nil || len(hits) == 0 {
 		return Hit{}, false, err
 	}
-	return hitOf(hits[0].Entry, ruleSimilar, hits[0].similarity), true, nil
+	hit := hitOf(hits[0].Entry, ruleSimilar, hits[0].similarity)
+	hit.Question, hit.Labelled = hits[0].Question, c.settings.Accept == acceptSimilar
+	return hit, true, nil
 }
 
 // alike gives the stored questions that are so alike that no gate holds them back, nearest first.
@@ -91,8 +93,11 @@ func (c *Cache) alike(ctx context.Context, k key, v Vector, least float64) (out 
 			return nil, err
 		}
 		similarity := cosine(v.Values, stored.Values)
-		if similarity >= least && v.Unknown == stored.Unknown && blockedBy(k.form, canonical(e.Question)) == "" {
-			out = append(out, nearby{e, similarity})
+		if similarity < least || v.Unknown != stored.Unknown {
+			continue
+		}
+		if sure, ok := c.passes(k.form, canonical(e.Question)); ok {
+			out = append(out, nearby{e, similarity, sure})
 		}
 	}
 	return out, nil
@@ -102,6 +107,16 @@ func (c *Cache) alike(ctx context.Context, k key, v Vector, least float64) (out 
 type nearby struct {
 	Entry
 	similarity float64
+	sure       bool // whatever differs, no word of it says another thing
+}
+
+// passes says whether no gate holds a similar question back, and whether that is sure: words that are only alike count
+// as the same where the answer will be labelled.
+func (c *Cache) passes(asked, stored form) (sure, ok bool) {
+	if blockedBy(asked, stored) == "" {
+		return true, true
+	}
+	return false, c.settings.Accept == acceptSimilar && blockedBy(likened(asked), likened(stored)) == ""
 }
 
 // least is the similarity from which a question of a language may be the same; false: none is enough.
@@ -148,7 +163,9 @@ func (c *Cache) replaced(ctx context.Context, k key, v Vector) (exact []Hash) {
 		return nil // they stay, which only takes room
 	}
 	for _, s := range same {
-		exact = append(exact, s.Exact)
+		if s.sure {
+			exact = append(exact, s.Exact)
+		}
 	}
 	return exact
 }
@@ -182,5 +199,5 @@ func jitter(ttl time.Duration) time.Duration {
 }
 
 func hitOf(e Entry, rule string, similarity float64) Hit {
-	return Hit{Rule: rule, Similarity: similarity, Age: e.Age, Text: e.Answer, Question: e.Question, Key: hex.EncodeToString(e.Exact[:])}
+	return Hit{Rule: rule, Similarity: similarity, Age: e.Age, Text: e.Answer, Key: hex.EncodeToString(e.Exact[:])}
 }

