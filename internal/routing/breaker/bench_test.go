@@ -3,6 +3,7 @@ package breaker
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,18 +21,24 @@ func closedCall(g *Breakers, ids []string, tb testing.TB) {
 
 func TestClosedCallAllocatesOnce(t *testing.T) {
 	ids := []string{model, "model-b", "model-c"}
-	g := gateOn(t, Settings{}, NewMemory())
-	g.Warm(t.Context(), ids...)
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { closedCall(g, ids, t) }), 1.0)
+	for _, s := range []Settings{{}, window, hybrid, {Mode: ModeHybrid, Sample: Sampling{SlowAfter: time.Minute}}} {
+		g := gateOn(t, s, NewMemory())
+		g.Warm(t.Context(), ids...)
+		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { closedCall(g, ids, t) }), 1.0, "%+v", s)
+	}
 }
 
 func BenchmarkClosedCall(b *testing.B) {
 	ids := []string{model}
-	g := gateOn(b, Settings{}, NewMemory())
-	g.Warm(b.Context(), ids...)
-	b.ReportAllocs()
-	for b.Loop() {
-		closedCall(g, ids, b)
+	for _, s := range []Settings{{}, hybrid} {
+		b.Run(s.Mode.String(), func(b *testing.B) {
+			g := gateOn(b, s, NewMemory())
+			g.Warm(b.Context(), ids...)
+			b.ReportAllocs()
+			for b.Loop() {
+				closedCall(g, ids, b)
+			}
+		})
 	}
 }
 

@@ -20,6 +20,7 @@ type Breakers struct {
 // knowledge is what a process knows of its candidates and its store, whatever the settings.
 type knowledge struct {
 	world world
+	made  time.Time
 	link  *link
 	log   *slog.Logger
 
@@ -34,7 +35,7 @@ var _ Gate = (*Breakers)(nil)
 func New(s Settings, store Store, log *slog.Logger) *Breakers { return newIn(machine{}, s, store, log) }
 
 func newIn(w world, s Settings, store Store, log *slog.Logger) *Breakers {
-	b := &Breakers{s.withDefaults(), &knowledge{world: w, link: &link{world: w, store: store, log: log}, log: log}}
+	b := &Breakers{s.withDefaults(), &knowledge{world: w, made: w.now(), link: &link{world: w, store: store, log: log}, log: log}}
 	b.entries.Store(&map[string]*entry{})
 	return b
 }
@@ -63,13 +64,14 @@ func (b *Breakers) Enter(ctx context.Context, candidate string, lease time.Durat
 func (b *Breakers) quick(e *entry, lease time.Duration) (*permit, *Refusal) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := unixMilli(b.world)
+	at := b.world.now()
+	now := at.UnixMilli()
 	if !e.fresh(now, &b.settings) {
 		return nil, nil
 	}
 	switch v := e.judge(now); {
 	case v == admit, v == refuse && b.settings.Observe:
-		return b.admit(e, lease, now), nil
+		return b.admit(e, lease, at), nil
 	case v == refuse:
 		return nil, b.refuse(e)
 	default:
@@ -88,9 +90,9 @@ func (b *Breakers) decide(ctx context.Context, e *entry, lease time.Duration) (P
 		}
 	}
 	e.mu.Lock()
-	now := unixMilli(b.world)
-	if e.judge(now) == admit || b.settings.Observe {
-		p := b.admit(e, lease, now)
+	at := b.world.now()
+	if e.judge(at.UnixMilli()) == admit || b.settings.Observe {
+		p := b.admit(e, lease, at)
 		e.mu.Unlock()
 		return b.begin(p), nil
 	}
@@ -107,26 +109,27 @@ func (b *Breakers) refuse(e *entry) *Refusal {
 // insist admits a call beside an opening that still runs.
 func (b *Breakers) insist(e *entry) Permit {
 	e.mu.Lock()
-	now := unixMilli(b.world)
-	v, state := e.judge(now), e.rec.State
+	at := b.world.now()
+	v, state := e.judge(at.UnixMilli()), e.rec.State
 	if v != admit && (v == try || e.acquiring || state != Open && state != Closed) {
 		e.mu.Unlock()
 		return nil
 	}
-	p := b.admit(e, 0, now)
+	p := b.admit(e, 0, at)
 	e.mu.Unlock()
 	return b.begin(p)
 }
 
 // admit gives an ordinary permit. The caller holds e.mu.
-func (b *Breakers) admit(e *entry, lease time.Duration, now int64) *permit {
+func (b *Breakers) admit(e *entry, lease time.Duration, at time.Time) *permit {
 	p := &permit{gate: b, entry: e, era: e.era}
 	if b.settings.Mode == ModeConsecutive {
 		return p
 	}
+	now := at.UnixMilli()
 	e.lease = max(e.lease, orDefault(lease, defaultLease))
 	if b.settings.Sample.SlowAfter > 0 {
-		p.began = b.world.now()
+		p.began = at.Sub(b.made)
 	}
 	if e.rec.State == Closed && 0 < e.shut && e.shut <= now {
 		p.first, e.shut = true, now+trialLease(lease).Milliseconds()

@@ -2,14 +2,16 @@ package breaker
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // entry is what this process knows about one candidate: a copy of the shared record, ahead of it by the changes
 // whose writes haven't been answered. mu guards all of it; no store is called under it.
 type entry struct {
-	id    string
-	world world
+	id      string
+	world   world
+	failing atomic.Bool // run isn't 0: readable without mu
 
 	mu        sync.Mutex
 	rec       Record
@@ -17,7 +19,7 @@ type entry struct {
 	dirty     bool   // rec holds a change that the store hasn't confirmed
 	own       bool   // that change is nobody else's business: the run of one process, while there is no sample
 	era       uint64 // rises with every entry to open or closed as seen here; permits carry it
-	run       int    // failures in a row in this era
+	run       int    // failures in a row in this era; count sets it
 	shut      int64  // Unix ms: closed, but this process doesn't call until then, and then one call first; 0: it does
 	jitter    float64
 	seq       uint64 // rises with every change made here
@@ -108,6 +110,11 @@ func (e *entry) expire(now int64) {
 	}
 }
 
+func (e *entry) count(run int) {
+	e.run = run
+	e.failing.Store(run > 0)
+}
+
 // take makes r the record to go by. A deadline, once heard of, is not forgotten within its generation.
 func (e *entry) take(r Record, now int64) {
 	r = r.at(now)
@@ -116,7 +123,8 @@ func (e *entry) take(r Record, now int64) {
 	}
 	if r.Gen != e.rec.Gen && !r.created(e.rec) || (r.State == Closed) != (e.rec.State == Closed) {
 		e.era++
-		e.run, e.shut = 0, 0
+		e.count(0)
+		e.shut = 0
 		e.jitter = e.world.chance() * openJitter
 	} else {
 		r.OpenUntil = max(r.OpenUntil, e.rec.OpenUntil)

@@ -22,11 +22,11 @@ const (
 type permit struct {
 	gate   *Breakers
 	entry  *entry
-	trial  *trial    // nil for an ordinary call
-	ticket *ticket   // nil for one that is in no sample
-	first  bool      // the first call after this process had shut the candidate off
-	era    uint64    // guarded by entry.mu
-	began  time.Time // where slow calls count
+	trial  *trial        // nil for an ordinary call
+	ticket *ticket       // nil for one that is in no sample
+	era    uint64        // guarded by entry.mu
+	began  time.Duration // since the gate was made; where slow calls count
+	first  bool          // the first call after this process had shut the candidate off
 	stage  atomic.Uint32
 }
 
@@ -57,7 +57,9 @@ func (p *permit) Done(o Outcome) {
 		suspicion = p.sample(o, was == started)
 	}
 	p.report(o, was == started)
-	p.gate.flush(p.writing(), suspicion)
+	if p.ticket != nil || suspicion != nil {
+		p.gate.flush(p.writing(), suspicion)
+	}
 }
 
 // settle tells the trial's result. It says false if the trial is not this permit's any more.
@@ -84,6 +86,9 @@ func (p *permit) sample(o Outcome, late bool) <-chan struct{} {
 		return nil
 	}
 	slow := !late && p.slow()
+	if !bad && !slow && !p.first && p.ticket == nil {
+		return nil
+	}
 	if p.ticket != nil {
 		p.gate.mark(p.entry, p.ticket, count(bad, slow, late))
 	}
@@ -122,7 +127,7 @@ func count(bad, slow, late bool) Window {
 
 func (p *permit) slow() bool {
 	after := p.gate.settings.Sample.SlowAfter
-	return after > 0 && p.gate.world.now().Sub(p.began) > after
+	return after > 0 && p.gate.world.now().Sub(p.gate.made)-p.began > after
 }
 
 // writing is closed when the ticket's writes have ended, nil if none is under way.
@@ -139,10 +144,13 @@ func (p *permit) writing() <-chan struct{} {
 // started, is a fresh failure of the model as it is now.
 func (p *permit) report(o Outcome, late bool) {
 	e := p.entry
+	if o.Class == Success && !e.failing.Load() {
+		return // the usual end, without a lock
+	}
 	e.mu.Lock()
 	if o.Class == Success {
 		if p.era == e.era {
-			e.run = 0
+			e.count(0)
 		}
 		e.mu.Unlock()
 		return
@@ -163,7 +171,7 @@ func (p *permit) judge(o Outcome, current bool) (c Change, seq uint64, ok bool) 
 		c, ok = s.afterCool(e.rec, o, now)
 	case e.rec.State == Closed && current:
 		if o.Class == Failure {
-			e.run++
+			e.count(e.run + 1)
 		}
 		if p.first && e.shut > now {
 			e.shut = now // the next call is the first again, unless the run says otherwise

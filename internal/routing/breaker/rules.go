@@ -14,7 +14,7 @@ const (
 )
 
 // judge says what a call gets. due is when an opening is over for this process.
-func (r Record) judge(now, due int64) verdict {
+func (r *Record) judge(now, due int64) verdict {
 	switch {
 	case r.State == ForcedOpen && !r.closed(now):
 		return refuse

@@ -89,14 +89,14 @@ func (s Sampling) over(w Window, now, age int64) bool {
 	return good || w.Tickets >= size && settled >= w.Tickets || now >= w.Start+age || now <= w.Start-age
 }
 
-// gives says that the sample has a ticket for a call that begins now.
+// gives says that the record's sample has a ticket for a call that begins now.
 func (s Sampling) gives(r Record, now, age int64) bool {
-	return r.State == Closed && r.Window.Start > 0 && r.Window.Tickets < int64(s.Size) && !s.over(r.Window, now, age)
+	return r.State == Closed && r.Window.Tickets < int64(s.Size) && !s.over(r.Window, now, age)
 }
 
 // sampling says that the next call would ask for a ticket.
 func (s *Settings) sampling(e *entry, now int64) bool {
-	return s.Mode != ModeConsecutive && s.Sample.gives(e.rec, now, e.age())
+	return s.Mode != ModeConsecutive && e.rec.Window.Start > 0 && s.Sample.gives(e.rec, now, e.age())
 }
 
 // suspicion is the change that opens a sample, if the time for one has come.
