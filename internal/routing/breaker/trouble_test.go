@@ -14,19 +14,23 @@ import (
 // A request that goes down a long chain waits for the store no longer than many requests would. (The last wait and
 // the verdict on it end at the same moment; one more may have begun.)
 func TestStoreAwayCostsALongChainLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &faulty{Store: NewMemory()}
-		g := gateOn(t, Settings{}, store)
-		call(t, g, passed)
-		store.set(func(f *faulty) { f.hang = true })
-		start := time.Now()
-		for i := range 16 {
-			p, err := g.Enter(t.Context(), fmt.Sprint("model-", i), lease)
-			require.NoError(t, err)
-			p.Done(failed)
-		}
-		require.LessOrEqual(t, time.Since(start), (missesToAway+1)*patience)
-	})
+	for _, mode := range everyMode {
+		t.Run(mode.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &faulty{Store: NewMemory()}
+				g := gateOn(t, Settings{Mode: mode}, store)
+				call(t, g, passed)
+				store.set(func(f *faulty) { f.hang = true })
+				start := time.Now()
+				for i := range 16 {
+					p, err := g.Enter(t.Context(), fmt.Sprint("model-", i), lease)
+					require.NoError(t, err)
+					p.Done(failed)
+				}
+				require.LessOrEqual(t, time.Since(start), (missesToAway+1)*patience)
+			})
+		})
+	}
 }
 
 // Many calls that one hiccup catches are no reason to stay away from the store for long.
