@@ -23,7 +23,10 @@ const (
 // with it. Holdfast's has the fleet's record at hand, in a copy that is read again every two seconds; the others count
 // for one process only.
 func breakers(tb testing.TB) []named {
-	return []named{{"holdfast", holdfast(tb)}, {"gobreaker", twoStep()}, {"failsafe-go", permits()}}
+	return []named{
+		{"holdfast", holdfast(tb, breaker.ModeConsecutive)}, {"holdfast-hybrid", holdfast(tb, breaker.ModeHybrid)},
+		{"gobreaker", twoStep()}, {"failsafe-go", permits()},
+	}
 }
 
 type named struct {
@@ -31,8 +34,8 @@ type named struct {
 	call func(tb testing.TB)
 }
 
-func holdfast(tb testing.TB) func(testing.TB) {
-	gate := breaker.New(breaker.Settings{}, breaker.NewMemory(), slog.New(slog.DiscardHandler))
+func holdfast(tb testing.TB, mode breaker.Mode) func(testing.TB) {
+	gate := breaker.New(breaker.Settings{Mode: mode}, breaker.NewMemory(), slog.New(slog.DiscardHandler))
 	tb.Cleanup(func() {
 		if err := gate.Close(context.Background()); err != nil {
 			tb.Error(err)
