@@ -176,7 +176,7 @@ func (w *chineseRules) settle(tokens []string) []string {
 					break
 				}
 			}
-		case ask == askWhen && tokenAt(tokens, i+1) == "是" && tokenAt(tokens, i+2) != "不":
+		case (ask == askWhen || ask == askWhere && i == 0) && tokenAt(tokens, i+1) == "是" && tokenAt(tokens, i+2) != "不":
 			i++
 		}
 	}

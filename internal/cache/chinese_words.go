@@ -36,7 +36,7 @@ var chineseWords = sync.OnceValue(func() *chineseRules {
 		phraseTable:  newPhraseTable(),
 		adverbs:      characters("到底", "究竟", "一般", "具体", "大概", "大约", "分别", "都"),
 		modals:       characters("才能", "能"),
-		freeOfIs:     map[rune]bool{askHow: true, askHowIs: true, askWrong: true, askMatter: true, askHowMuch: true, askHowLong: true, askWhen: true, askWhy: true},
+		freeOfIs:     map[rune]bool{askHow: true, askHowIs: true, askWrong: true, askMatter: true, askHowMuch: true, askHowLong: true, askWhen: true, askWhy: true, askWhere: true},
 		particles:    set("了 呢 啊 呀 哦 噢 喔 啦 嘞 哟 诶 欸 呐 哇 咧 喽 咯 哩"),
 		final:        set("吧 哈 呢 啊 呀 哦 噢 喔 啦 嘞 哟 诶 欸 呐 哇 咧 喽 咯 哩 嗯"),
 		binding:      set("不 没 还 但 就 总 老 可 于 所 具 含 拥 只 现 正 存 要 主 重"),
@@ -45,7 +45,7 @@ var chineseWords = sync.OnceValue(func() *chineseRules {
 		afterBelow:   set("一 表 列 面 图 文 方 个 周 月 半 午 载 雨 雪 棋 次 班 水 车 厨 蛋 巴 属 级 楼 单"),
 		afterTrouble: set("的 了 是 英 日 韩 用 和 与 事 精 人 大 一 怎 如 什 有 鬼"),
 		beforeThanks: set("说 写 念 读 回 复 答 应 表 示 达 道 叫 用 代 替 是 讲 语 文 法 词 歌 曲 首 听 唱 发 打 和 跟 与 对 向 给 句 声 个 人"),
-		kinds:        set("牌子 医院 软件 网站 学校 公司 银行 城市 国家 星座 专业 平台 酒店 饭店 游戏 电影 小说 歌曲 颜色"),
+		kinds:        set("牌子 医院 软件 网站 学校 公司 银行 城市 国家 星座 朝代 民族 属相 生肖 季节 省份 行业 职业 品种 型号 节日 专业 平台 酒店 饭店 游戏 电影 小说 歌曲 颜色"),
 		hasNouns:     set("区别 好处 坏处 作用 功效 危害 影响 症状 优点 缺点 特点 功能 用途 禁忌 优势 条件"),
 		isNouns:      set("意思 原因 概念 含义"),
 		wayNouns:     set("方法 办法 做法"),
@@ -90,7 +90,7 @@ func (w *chineseRules) addAlike() {
 		没有=没 无法=不能 没法=不能 跟=和 与=和 以及=和 需要=要 应该=该 应当=该 位于=在 坐落于=在 比较好=好 什么叫=什么是 什么叫做=什么是 何谓=什么是 何为=什么是
 		有卖=卖 怎么念=怎么读 这儿=这里 那儿=那里 一点儿=一点 有点儿=有点 事儿=事 玩儿=玩 帐号=账号 帐户=账户 号码=号 电话号码=电话 截屏=截图 品牌=牌子
 		学习=学 购买=买 使用=用 制作=做 查询=查 治疗=治 寻找=找 观看=看 连接=连 丢失=丢 忘记=忘 梦到=梦见 天天=每天 老是=总是 狗狗=狗 猫咪=猫 女孩子=女孩 男孩子=男孩
-		跪求=求 急求=求 求求=求 不同=区别 差别=区别 差异=区别 不一样=区别 英文=英语
+		跪求=求 急求=求 求求=求 些什么=什么 在淘宝上=淘宝 在淘宝=淘宝 在微信上=微信 在手机上=手机上 在电脑上=电脑上 在家里=家里 不同=区别 差别=区别 差异=区别 不一样=区别 英文=英语
 		有多高=多高 有多大=多大 有多长=多长 有多重=多重 有多远=多远 有多深=多深 有多宽=多宽 有多厚=多厚 有多快=多快
 		介绍下=介绍 推荐下=推荐 解释下=解释 说明下=说明 分析下=分析 讲解下=讲解 描述下=描述 总结下=总结 翻译下=翻译
 		叫什么名字=叫什么 叫啥名字=叫什么 名字叫什么=叫什么 名字叫啥=叫什么 名字是什么=叫什么 叫做什么=叫什么 叫作什么=叫什么 名叫什么=叫什么 的名字叫什么=叫什么 的名字是什么=叫什么
@@ -102,6 +102,9 @@ func (w *chineseRules) addAlike() {
 	w.add("一下", "")
 	for _, verb := range strings.Fields("介绍 推荐 解释 说明 写 翻译 总结 分析 查 找 看 算 想 起 做 讲") {
 		w.add("帮我"+verb, verb)
+	}
+	for _, how := range strings.Fields("合适 适合 快 便宜 安全 有效 好吃 好看 好玩 好用 好听 靠谱 正宗 简单 厉害 多") {
+		w.add("比较"+how, how)
 	}
 	for digit, numeral := range strings.Fields("零 一 二 三 四 五 六 七 八 九") {
 		w.add(string(rune('0'+digit)), numeral)

@@ -47,10 +47,12 @@ func TestPrecisionOnPairs(t *testing.T) {
 		"strict paws-x-zh":      {0.95, 3},
 		"strict checklist-qqp":  {0.99, 30},
 		"strict faq-zh":         {0.99, 100},
+		"strict fresh-zh":       {0.95, 20},
 		"strict faq-en":         {0.99, 25},
 		"similar paws-x-zh":     {0.95, 3},
 		"similar checklist-qqp": {0.99, 30},
 		"similar faq-zh":        {0.97, 100},
+		"similar fresh-zh":      {0.95, 20},
 		"similar faq-en":        {0.99, 25},
 	} {
 		t.Run(name, func(t *testing.T) {

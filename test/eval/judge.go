@@ -15,6 +15,9 @@ import (
 // ladder are the rules in the order in which the cache tries them: each serves what those before it serve, and more.
 var ladder = []string{"exact", "canonical", "similar"}
 
+// wanted is the precision that is enough: to ask more of the cosine because a small set showed no fault would be unfair.
+const wanted = 0.99
+
 // judge prints a line a rule for one embedder. What needs no embedder is printed with the first one only.
 func (s *set) judge(out io.Writer, e embedder, first bool, show shown) error {
 	strict, err := s.served(out, e, "strict", shown{wrong: show.wrong && first})
@@ -35,7 +38,7 @@ func (s *set) judge(out io.Writer, e embedder, first bool, show shown) error {
 	}
 	s.line(out, e.name, "similar", similar, 3)
 	c := strict.sum(3)
-	return s.cosineOnly(out, e, float64(c.right)/float64(max(c.all, 1)))
+	return s.cosineOnly(out, e, min(wanted, float64(c.right)/float64(max(c.all, 1))))
 }
 
 // counts are what was served, by rule.
