@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,6 +79,20 @@ func TestReadTableRefusesWhatIsNone(t *testing.T) {
 	}
 	_, err = readTable("▁ -3.9\n", whole)
 	require.ErrorContains(t, err, "line 1")
+}
+
+// What doesn't need the table doesn't read it: a cold start, English, what is found by its words.
+func TestBuiltinIsReadWhenNeeded(t *testing.T) {
+	loads := 0
+	e := builtin{load: sync.OnceValues(func() (*staticTable, error) { loads++; return loadBuiltin() })}
+	c := New(Settings{Accept: acceptSimilar}, NewMemory(0), e, slog.New(slog.DiscardHandler))
+	store(t, c, text("How do bridges carry heavy loads?"))
+	require.Empty(t, rule(t, c, text("How do cranes carry heavy loads?")))
+	require.Zero(t, loads)
+	store(t, c, text("怎么在网上选车牌号？"))
+	require.Equal(t, 1, loads)
+	require.Equal(t, ruleSimilar, rule(t, c, text("网上怎么选车牌号")))
+	require.Equal(t, 1, loads)
 }
 
 func BenchmarkBuiltinLoad(b *testing.B) {

@@ -135,8 +135,10 @@ func (w *chineseRules) addNames() {
 
 // frame makes the phrases that stand before or behind a question, as they look when words are replaced.
 func (w *chineseRules) frame() {
-	for _, p := range []string{"谁知道", "有谁知道", "谁能告诉我", "有人知道", "有没有人知道", "大家知道", "你知道", "你们知道", "谁能解释一下", "谁能说一下", "我想了解", "想了解",
-		"谁晓得", "谁可以告诉我", "帮我看看", "帮忙看看"} {
+	for _, p := range []string{
+		"谁知道", "有谁知道", "谁能告诉我", "有人知道", "有没有人知道", "大家知道", "你知道", "你们知道", "谁能解释一下", "谁能说一下", "我想了解", "想了解",
+		"谁晓得", "谁可以告诉我", "帮我看看", "帮忙看看",
+	} {
 		w.before = append(w.before, w.replace(characters(p)[0]))
 	}
 	for _, p := range []string{"谁知道", "有谁知道", "有人知道吗", "有人知道", "有没有人知道", "知道吗", "你知道吗", "大家知道吗", "推荐", "求推荐", "推荐一下", "求解", "求助"} {

@@ -11,27 +11,37 @@ import (
 // Personal data and secrets, as people write them when they don't think of it, or do.
 func TestNothingPersonalIsKept(t *testing.T) {
 	for kind, texts := range map[string][]string{
-		"mobile": {"13812345678", "+86 138 1234 5678", "8613812345678", "86-138-1234-5678", "138-1234-5678", "138.1234.5678", "1 3 8 1 2 3 4 5 6 7 8",
-			"１３８１２３４５６７８", "一三八一二三四五六七八", "幺三八一二三四五六七八", "打138 1234 5678给我", "tel:13812345678"},
+		"mobile": {
+			"13812345678", "+86 138 1234 5678", "8613812345678", "86-138-1234-5678", "138-1234-5678", "138.1234.5678", "1 3 8 1 2 3 4 5 6 7 8",
+			"１３８１２３４５６７８", "一三八一二三四五六七八", "幺三八一二三四五六七八", "打138 1234 5678给我", "tel:13812345678",
+		},
 		"phone":    {"(415) 555-2671", "415-555-2671", "415.555.2671", "+1 415 555 2671", "+442079460958", "+44 20 7946 0958", "010-88886666", "0755 26001234"},
 		"identity": {"11010519491231002X", "11010519491231002x", "110105194912310021", "110105 19491231 0021", "110105-19491231-0021", "１１０１０５１９４９１２３１００２Ｘ", "110105491231002"},
-		"card": {"4111111111111111", "4111 1111 1111 1111", "4111-1111-1111-1111", "卡号４１１１１１１１１１１１１１１１", "378282246310005", "6222 0212 3456 7890 128",
-			"四一一一一一一一一一一一一一一一"},
+		"card": {
+			"4111111111111111", "4111 1111 1111 1111", "4111-1111-1111-1111", "卡号４１１１１１１１１１１１１１１１", "378282246310005", "6222 0212 3456 7890 128",
+			"四一一一一一一一一一一一一一一一",
+		},
 		"IBAN":     {"DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"},
 		"passport": {"E12345678", "G12345678", "my passport number is X1234567", "护照号是P1234567"},
 		"SSN":      {"078-05-1120", "my ssn is 078051120"},
-		"e-mail": {"jane.doe@example.com", "JANE+news@mail.example.co.uk", "jane＠example.com", "jane(at)example.com", "jane [at] example [dot] com", "jane at example dot com",
-			"张三@例子.公司", "邮箱zhang_san@qq.com谢谢"},
+		"e-mail": {
+			"jane.doe@example.com", "JANE+news@mail.example.co.uk", "jane＠example.com", "jane(at)example.com", "jane [at] example [dot] com", "jane at example dot com",
+			"张三@例子.公司", "邮箱zhang_san@qq.com谢谢",
+		},
 		"address": {"I live at 221B Baker Street", "1600 Pennsylvania Avenue, Apt 4", "我家住在人民路88号", "家住幸福小区", "人民路88号3单元502室", "my home address is in Leeds"},
 		"name":    {"My name is Jane Doe", "my full name is J. Doe", "我叫王小明", "我的名字是王小明", "我姓王", "Call me at the office", "我的微信号是wang88"},
 		"birth":   {"my date of birth is 1 May", "I was born on May 1", "我的生日是五月一号"},
-		"password": {"my password is hunter2", "password: hunter!", "pwd=abcdef", "密码是abc123", "密码123456", "密码：qwertyui", "验证码482913", "您的验证码是 4829", "口令=opensesame",
-			"PASSWORD=“hunter22”", "my PIN is 4821"},
-		"key": {"sk-proj-abcdefghijklmnop1234", "sk-ant-api03-abcdefghijklmnop", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "LTAI5tAbCdEfGhIjKlMn",
+		"password": {
+			"my password is hunter2", "password: hunter!", "pwd=abcdef", "密码是abc123", "密码123456", "密码：qwertyui", "验证码482913", "您的验证码是 4829", "口令=opensesame",
+			"PASSWORD=“hunter22”", "my PIN is 4821",
+		},
+		"key": {
+			"sk-proj-abcdefghijklmnop1234", "sk-ant-api03-abcdefghijklmnop", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "LTAI5tAbCdEfGhIjKlMn",
 			"ghp_abcdefghijklmnopqrstuvwx", "github_pat_11ABCDEFG0abcdefghij", "glpat-abcdefghijklmnopqrst", "xoxb-1234567890-abcdefghij", "hf_abcdefghijklmnopqrst",
 			"AIzaSyA1234567890abcdefghijklmnop", "ya29.a0AfH6SMBabcdefghij", "eyJhbGciOi.eyJzdWIiOi.abc", "-----BEGIN OPENSSH PRIVATE KEY-----",
 			"Authorization: Bearer abcdefgh12345678ijkl", "Authorization: Basic dXNlcjpwYXNz", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5", "postgres://user:hunter2@db/x",
-			"d41d8cd98f00b204e9800998ecf8427e", "api_key = abcdef", "token: 9f86d081884c7d65"},
+			"d41d8cd98f00b204e9800998ecf8427e", "api_key = abcdef", "token: 9f86d081884c7d65",
+		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			for _, s := range texts {
