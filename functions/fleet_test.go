@@ -26,9 +26,10 @@ const (
 	instances = 50
 	openTime  = 2 * time.Second
 	every     = 500 * time.Millisecond // a caller asks
-	// aRequest is how long one may take on a machine as busy as this test makes it. The breaker's own share is at most
-	// 50 ms; without its bounds it would be the SDK's many seconds.
-	aRequest = time.Second
+	outage    = 4 * time.Second        // of the table
+	// aRequest is how long one may take on a machine as busy as tests make it. The breaker's own share is at most 50 ms;
+	// without its bounds a table that doesn't answer would hold requests for the whole outage.
+	aRequest = outage / 2
 )
 
 // vendor is a model's server that counts the calls it is in.
@@ -332,7 +333,7 @@ func TestFleetOfBootstraps(t *testing.T) {
 	build(t, dir, "chat")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "chat", "holdfast.yaml"), []byte(fmt.Sprintf(`
 auth: {anonymous: true}
-breaker: {open_duration: %[3]s, max_open_duration: %[3]s}
+breaker: {mode: hybrid, open_duration: %[3]s, max_open_duration: %[3]s}
 providers: {pa: {dialect: openai, base_url: %[1]q}, pb: {dialect: openai, base_url: %[2]q}}
 candidates:
   - {id: a, provider: pa, model: m, priority: 1, timeouts: {first_token: 5s}}
@@ -378,7 +379,7 @@ candidates:
 	} {
 		began = time.Now()
 		away.stop()
-		pause(3 * time.Second)
+		pause(outage)
 		away.start()
 		pause(2 * time.Second)
 		l.judge(t, name, began, "a")
