@@ -81,6 +81,10 @@ PAIRS ?= internal/cache/testdata/pairs.jsonl
 eval: need-go ## Judge the cache's rules on pairs of questions (PAIRS=file); docs/cache.md keeps the table
 	@$(GO) run ./test/eval -pairs $(PAIRS)
 
+.PHONY: bench-cache
+bench-cache: need-go ## Fill Postgres with a million cached answers (ENTRIES=) and measure; some ten minutes
+	@HOLDFAST_BENCH_ENTRIES=$(ENTRIES) scripts/services run -- $(GO) test -run '^$$' -bench Scale -benchtime 1x -timeout 60m ./internal/cache
+
 .PHONY: fuzz
 fuzz: need-go ## Fuzz every parser for FUZZTIME each
 	@scripts/fuzz $(FUZZTIME)
@@ -94,6 +98,7 @@ tidy: need-go ## Tidy the modules
 	$(GO) mod tidy
 	cd test/sdk/go && $(GO) mod tidy
 	cd test/bench && $(GO) mod tidy
+	cd test/faults && $(GO) mod tidy
 
 # --- deploy
 

@@ -44,4 +44,5 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.3.0 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
 )
