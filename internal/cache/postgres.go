@@ -23,6 +23,7 @@ type Postgres struct {
 	config *pgxpool.Config
 	log    *slog.Logger
 	reads  away
+	nears  away // similarity may take too long in a large scope while all else is quick
 	writes away
 	known  known
 
@@ -66,6 +67,7 @@ func NewPostgres(databaseURL string, o PostgresOptions) (*Postgres, error) {
 	if config.ConnConfig.ConnectTimeout == 0 || config.ConnConfig.ConnectTimeout > connectTimeout {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	config.ConnConfig.DialFunc = dial
 	if o.Password != nil {
 		config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) (err error) {
 			c.Password, err = o.Password(ctx, c.Host, c.Port, c.User)

@@ -17,6 +17,8 @@ func reason(err error) error {
 	var op *net.OpError
 	var dns *net.DNSError
 	switch {
+	case errors.As(err, &pg) && pg.Code == "57014": // the server gave up in time
+		return context.DeadlineExceeded
 	case errors.As(err, &pg):
 		return errors.New("SQLSTATE " + pg.Code)
 	case errors.Is(err, context.Canceled):

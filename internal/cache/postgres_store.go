@@ -60,7 +60,7 @@ func nearSQLOf(dims int) string { return strings.ReplaceAll(nearSQL, "DIMS", str
 
 // Near implements [Store].
 func (p *Postgres) Near(ctx context.Context, near Near) (found []Entry, err error) {
-	_, err = p.do(ctx, &p.reads, readTimeout, statement{
+	_, err = p.do(ctx, &p.nears, readTimeout, statement{
 		nearSQLOf(len(near.Vector)), []any{near.Scope[:], near.Embedder, pgvector.NewHalfVector(near.Vector), near.Limit}, into(&found),
 	})
 	return found, describe("find similar", err)

@@ -5,7 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -16,6 +19,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pgvector/pgvector-go"
 	"github.com/stretchr/testify/require"
 
@@ -185,6 +189,112 @@ func TestPostgresAway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A scope that has grown too large for similarity keeps its exact and canonical answers.
+func TestPostgresSimilarityGoesAwayAlone(t *testing.T) {
+	where := database(t)
+	p, e := openPostgres(t, where), entry("a", "what?", "what")
+	put(t, p, e)
+	execute(t, where, `insert into cache_entry (scope, exact_key, question, answer, embedder, embedding, created_at, expires_at)
+		select sha256('big'), sha256(i::text::bytea), '', '', 'x', '[1,0]', now(), now() + interval '1 hour' from generate_series(1, 50000) i`)
+	big := sha256.Sum256([]byte("big"))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	_, err := p.Near(ctx, Near{Scope: big, Embedder: "x", Vector: []float32{1, 0}, Limit: 5})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = p.Near(t.Context(), Near{Scope: big, Embedder: "x", Vector: []float32{1, 0}, Limit: 5})
+	require.ErrorIs(t, err, ErrAway)
+	_, ok := find(t, p, e)
+	require.True(t, ok)
+}
+
+// A connection that was dropped silently while a function was frozen, so that nothing ever comes back, is replaced
+// within the call.
+func TestPostgresReplacesASilentConnection(t *testing.T) {
+	where := database(t)
+	between := newTunnel(t, where, nil)
+	p, e := openPostgres(t, between.url), entry("a", "what?", "what")
+	put(t, p, e)
+	between.silence()
+	<-time.After(1100 * time.Millisecond) // younger ones are trusted
+	start := time.Now()
+	_, ok := find(t, p, e)
+	require.True(t, ok)
+	require.Less(t, time.Since(start), readTimeout)
+}
+
+// The server ends what takes longer than the caller waits, and the connection stays.
+func TestPostgresServerGivesUpInTime(t *testing.T) {
+	where := database(t)
+	p, e := openPostgres(t, where), entry("a", "what?", "what")
+	put(t, p, e)
+	pool, err := p.open()
+	require.NoError(t, err)
+	before := pool.Stat().NewConnsCount()
+	_, err = p.do(t.Context(), &away{}, 2*time.Second, statement{sql: "select pg_sleep(30)"})
+	var pg *pgconn.PgError
+	require.ErrorAs(t, err, &pg)
+	require.Equal(t, "57014", pg.Code)
+	_, ok := find(t, p, e)
+	require.True(t, ok)
+	require.Equal(t, before, pool.Stat().NewConnsCount())
+	var timeout string
+	require.NoError(t, pool.QueryRow(t.Context(), "show statement_timeout").Scan(&timeout))
+	require.Equal(t, "0", timeout, "the bound ends with its statement: a pooler gives the connection to others")
+}
+
+// The URL's sslmode counts: verify-full takes the right server alone.
+func TestPostgresTLS(t *testing.T) {
+	where := database(t)
+	certificate, ca := selfSigned(t, "127.0.0.1")
+	stranger, _ := selfSigned(t, "192.0.2.1")
+	for _, c := range []struct {
+		name, mode, fails string
+		certificate       tls.Certificate
+	}{
+		{"the right one", "sslmode=verify-full&sslrootcert=" + ca, "", certificate},
+		{"somebody else", "sslmode=verify-full&sslrootcert=" + ca, "find in postgres", stranger},
+		{"an unknown authority", "sslmode=verify-full&sslrootcert=system", "find in postgres", certificate},
+		{"anybody", "sslmode=require", "", stranger},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			between := newTunnel(t, where, &tls.Config{Certificates: []tls.Certificate{c.certificate}})
+			p := openPostgres(t, strings.Replace(between.url, "sslmode=disable", c.mode, 1))
+			_, _, err := p.Find(t.Context(), entry("a", "q", "").Key)
+			if c.fails == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.fails)
+		})
+	}
+}
+
+// A password is asked for at each connect, and what asking says is nobody else's.
+func TestPostgresPasswordAtEachConnect(t *testing.T) {
+	where := database(t)
+	u, err := url.Parse(where)
+	require.NoError(t, err)
+	var asked []string
+	var fails error
+	p, err := NewPostgres(where, PostgresOptions{Password: func(_ context.Context, host string, port uint16, user string) (string, error) {
+		asked = append(asked, fmt.Sprintf("%s@%s:%d", user, host, port))
+		return "s3cret", fails
+	}})
+	require.NoError(t, err)
+	defer p.Close()
+	for range 2 {
+		put(t, p, entry("a", fmt.Sprint(len(asked)), ""))
+		pool, err := p.open()
+		require.NoError(t, err)
+		pool.Reset()
+	}
+	require.Equal(t, []string{u.User.Username() + "@" + u.Host, u.User.Username() + "@" + u.Host}, asked)
+	fails = errors.New("no s3cret")
+	_, _, err = p.Find(t.Context(), entry("a", "q", "").Key)
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "s3cret")
 }
 
 func refusing(t *testing.T) string {
