@@ -31,14 +31,14 @@ func runCheck(ctx context.Context, args []string, env environment) int {
 		fmt.Fprintln(env.stdout, strings.TrimRight(line, " \n")) // an empty last column leaves its padding
 	}
 	if p.cases != "" {
-		return runCases(c, p.cases, env)
+		return runCases(ctx, c, p.cases, env)
 	}
 	return exitOK
 }
 
 // runCases tells which of a team's own rule tests hold.
-func runCases(c *config.Config, path string, env environment) int {
-	cases, err := config.LoadCases(path)
+func runCases(ctx context.Context, c *config.Config, path string, env environment) int {
+	cases, err := config.LoadCases(ctx, path)
 	if err != nil {
 		fmt.Fprintln(env.stderr, err)
 		return exitRefused

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -18,8 +19,8 @@ type Case struct {
 }
 
 // LoadCases reads a file of cases. The error is [Errors].
-func LoadCases(path string) ([]Case, error) {
-	got, err := readFile(path)
+func LoadCases(ctx context.Context, path string) ([]Case, error) {
+	got, err := readFile(ctx, path)
 	if err != nil {
 		return nil, Errors{{File: path, Reason: err.Error()}}
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -54,16 +55,20 @@ func (s Source) read(ctx context.Context, etag string) (reading, error) {
 	case s.remote():
 		return fetch(ctx, s.Location, etag)
 	}
-	return readFile(s.Location)
+	return readFile(ctx, s.Location)
 }
 
-// readFile asks for the time of the last change after reading: who writes in between makes that time a new one.
-func readFile(path string) (reading, error) {
-	f, err := os.Open(path)
+// readFile asks for the time of the last change after reading: who writes in between makes that time a new one. A pipe
+// in the file's place keeps it waiting no longer than ctx allows.
+func readFile(ctx context.Context, path string) (reading, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return reading{}, cause(err)
 	}
 	defer f.Close()
+	if end, ok := ctx.Deadline(); ok {
+		_ = f.SetReadDeadline(end) // files have none, and need none
+	}
 	if info, err := f.Stat(); err != nil || info.IsDir() {
 		return reading{}, errors.New("is no file")
 	}
