@@ -66,6 +66,8 @@ func TestCostOfEachAttempt(t *testing.T) {
 ` +
 		`data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],` +
 		`"usage":{"prompt_tokens":4,"completion_tokens":3,"total_tokens":7}}` + "\n\ndata: [DONE]\n\n"}
+	absurd := beside
+	absurd.Body = strings.Replace(beside.Body, `"prompt_tokens":4`, `"prompt_tokens":-4000`, 1)
 	brokenEarly, brokenLate := providertest.Ends(providertest.EndEOF), providertest.Ends(providertest.EndCut, "Hel", "lo")
 	tests := []struct {
 		name         string
@@ -75,6 +77,7 @@ func TestCostOfEachAttempt(t *testing.T) {
 	}{
 		{"whole", whole, []string{"21"}, []string{"unknown"}, [2]string{"21", "21"}},
 		{"usage beside the finish reason", beside, []string{"7"}, []string{"7"}, [2]string{"7", "7"}},
+		{"usage that can't be", absurd, []string{"estimated"}, []string{"estimated"}, [2]string{"estimated", "estimated"}},
 		{"status 500", down(), []string{"unknown", "21"}, []string{"unknown", "unknown"}, [2]string{"21", "21"}},
 		{"cut before anything came", brokenEarly, []string{"unknown", "21"}, []string{"unknown", "unknown"}, [2]string{"21", "21"}},
 		{"cut late", brokenLate, []string{"estimated", "21"}, []string{"estimated"}, [2]string{"estimated", "estimated"}},

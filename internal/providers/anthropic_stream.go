@@ -269,7 +269,7 @@ func (c *anthropicCounts) usage() *usage {
 		return nil
 	}
 	return &usage{
-		Prompt:     max(c.input, 0) + max(c.read, 0) + max(c.written, 0),
+		Prompt:     together(c.input, c.read, c.written),
 		Completion: c.output, Cached: c.read, Written: c.written, Reasoning: c.thought,
 	}
 }

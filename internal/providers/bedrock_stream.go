@@ -268,7 +268,7 @@ func bedrockUsage(u []byte) *usage {
 	}
 	read, written := count(u, "cacheReadInputTokens"), count(u, "cacheWriteInputTokens")
 	return &usage{
-		Prompt: max(input, 0) + max(read, 0) + max(written, 0), Completion: output,
+		Prompt: together(input, read, written), Completion: output,
 		Cached: read, Written: written, Reasoning: -1,
 	}
 }

@@ -162,10 +162,20 @@ func escape(c rune, size int) string {
 	return ""
 }
 
-// usageChunk makes the chunk that brings only usage. An unknown total is the sum.
+// usageChunk makes the chunk that brings only usage. An unknown total is the sum; a count that isn't known is left out,
+// and the total with it.
 func (m *chunkMaker) usageChunk(u usage) Chunk {
-	if u.Total <= 0 {
-		u.Total = max(u.Prompt, 0) + max(u.Completion, 0)
+	known := func(n int) *int {
+		if n < 0 {
+			return nil
+		}
+		return &n
+	}
+	switch {
+	case u.Prompt < 0 || u.Completion < 0:
+		u.Total = -1
+	case u.Total <= 0:
+		u.Total = u.Prompt + u.Completion
 	}
 	type promptDetails struct {
 		Cached  int `json:"cached_tokens"`
@@ -175,12 +185,12 @@ func (m *chunkMaker) usageChunk(u usage) Chunk {
 		Reasoning int `json:"reasoning_tokens"`
 	}
 	out := struct {
-		Prompt     int                `json:"prompt_tokens"`
-		Completion int                `json:"completion_tokens"`
-		Total      int                `json:"total_tokens"`
+		Prompt     *int               `json:"prompt_tokens,omitempty"`
+		Completion *int               `json:"completion_tokens,omitempty"`
+		Total      *int               `json:"total_tokens,omitempty"`
 		PromptD    *promptDetails     `json:"prompt_tokens_details,omitempty"`
 		CompletedD *completionDetails `json:"completion_tokens_details,omitempty"`
-	}{Prompt: max(u.Prompt, 0), Completion: max(u.Completion, 0), Total: u.Total}
+	}{Prompt: known(u.Prompt), Completion: known(u.Completion), Total: known(u.Total)}
 	if u.Cached >= 0 {
 		out.PromptD = &promptDetails{u.Cached, max(u.Written, 0)}
 	}

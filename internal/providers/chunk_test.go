@@ -52,7 +52,9 @@ func TestUsageChunk(t *testing.T) {
 	}{
 		{"all", usage{Prompt: 10, Completion: 5, Total: 15, Cached: 4, Reasoning: 3}, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}`},
 		{"no details", usage{Prompt: 10, Completion: 5, Cached: -1, Reasoning: -1}, `{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}`},
-		{"nothing known", usage{Prompt: -1, Completion: -1, Total: -1, Cached: -1, Reasoning: -1}, `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`},
+		{"nothing known", usage{Prompt: -1, Completion: -1, Total: -1, Cached: -1, Reasoning: -1}, `{}`},
+		{"no completion", usage{Prompt: 10, Completion: -1, Total: 15, Cached: -1, Reasoning: -1}, `{"prompt_tokens":10}`},
+		{"nothing used", usage{Cached: -1, Reasoning: -1}, `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newChunkMaker("m").usageChunk(tt.in)
@@ -96,4 +98,21 @@ func FuzzAppendString(f *testing.F) {
 		require.NoError(t, json.Unmarshal(want, &same))
 		require.Equal(t, same, got)
 	})
+}
+
+// A count that a provider leaves out, or that can't be one, is unknown: it is not 0.
+func TestCountsThatAreNotSaid(t *testing.T) {
+	anthropic := noCounts()
+	anthropic.take([]byte(`{"input_tokens":2000000000,"output_tokens":7}`))
+	for name, got := range map[string]*usage{
+		"gemini":    geminiUsage([]byte(`{"candidatesTokenCount":5,"thoughtsTokenCount":2}`)),
+		"dashscope": dashScopeUsage([]byte(`{"input_tokens":-1,"output_tokens":7}`)),
+		"ollama":    ollamaUsage([]byte(`{"prompt_eval_count":1e30,"eval_count":7}`)),
+		"bedrock":   bedrockUsage([]byte(`{"inputTokens":null,"outputTokens":7}`)),
+		"anthropic": anthropic.usage(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.JSONEq(t, `{"completion_tokens":7}`, gjson.GetBytes(newChunkMaker("m").usageChunk(*got).Usage, "{completion_tokens,prompt_tokens,total_tokens}").Raw)
+		})
+	}
 }

@@ -120,15 +120,6 @@ func dashScopeUsage(u []byte) *usage {
 	}
 }
 
-// count is a number in an object, -1 where it isn't said.
-func count(object []byte, name string) int {
-	n, ok := number(field(object, name))
-	if !ok {
-		return -1
-	}
-	return int(n)
-}
-
 // grown makes increments of texts that are repeated whole in each event.
 type grown struct {
 	text, reasoning string

@@ -208,7 +208,8 @@ func geminiFinishName(n int64) string {
 	return names[n]
 }
 
-// geminiUsage counts thoughts as a part of the answer, and what the server's own tools gave as a part of the prompt.
+// geminiUsage counts thoughts as a part of the answer, of which Gemini leaves out what is 0, and what the server's own
+// tools gave as a part of the prompt.
 func geminiUsage(u []byte) *usage {
 	prompt, answer := count(u, "promptTokenCount"), count(u, "candidatesTokenCount")
 	thoughts := count(u, "thoughtsTokenCount")
@@ -216,7 +217,7 @@ func geminiUsage(u []byte) *usage {
 		return nil
 	}
 	return &usage{
-		Prompt:     max(prompt, 0) + max(count(u, "toolUsePromptTokenCount"), 0),
+		Prompt:     together(prompt, count(u, "toolUsePromptTokenCount")),
 		Completion: max(answer, 0) + max(thoughts, 0),
 		Total:      count(u, "totalTokenCount"),
 		Cached:     count(u, "cachedContentTokenCount"),

@@ -2,14 +2,40 @@ package providers
 
 import "strconv"
 
+// MaxTokens is what no honest count of tokens exceeds.
+const MaxTokens = 1_000_000_000
+
+// tokens is a count of tokens, -1 where none is said: what is no number, negative or beyond all measure is no count.
+func tokens(v []byte) int {
+	if n, ok := number(v); ok && n >= 0 && n <= MaxTokens {
+		return int(n)
+	}
+	return -1
+}
+
+// count is a count in an object, -1 where it isn't said.
+func count(object []byte, name string) int { return tokens(field(object, name)) }
+
+// together is the sum of the counts that are said, -1 where none is.
+func together(counts ...int) int {
+	sum := -1
+	for _, n := range counts {
+		if n >= 0 {
+			sum = max(sum, 0) + n
+		}
+	}
+	return sum
+}
+
 // mendUsage gives a usage object as OpenAI writes it: whole numbers, a total, cached input and reasoning inside
-// their totals with the details objects beside. What is right stays the same bytes; nil for what is no usage.
+// their totals with the details objects beside. What is right stays the same bytes, a count that isn't said is left
+// out; nil for what is no usage.
 func mendUsage(raw []byte) []byte {
 	if !isObject(raw) {
 		return nil
 	}
 	u := lookUsage(raw)
-	if u.prompt == nil && u.completion == nil {
+	if tokens(u.prompt) < 0 && tokens(u.completion) < 0 {
 		return nil
 	}
 	if u.right() {
@@ -63,32 +89,41 @@ func (u *usageView) foreignCount(key, value []byte) {
 
 func (u *usageView) right() bool {
 	whole := isInteger(u.prompt) && isInteger(u.completion) && isInteger(u.total)
-	return whole && !u.foreign && (u.details || u.cached == nil) && u.hidden() == 0
+	honest := tokens(u.prompt) >= 0 && tokens(u.completion) >= 0
+	return whole && honest && !u.foreign && (u.details || u.cached == nil) && u.hidden() == 0
 }
 
 // hidden is reasoning that is in the total but not in the completion.
-func (u *usageView) hidden() int64 {
-	prompt, _ := number(u.prompt)
-	completion, _ := number(u.completion)
-	total, _ := number(u.total)
-	reasoning, _ := number(u.reasoning)
-	if reasoning > 0 && total == prompt+completion+reasoning {
+func (u *usageView) hidden() int {
+	reasoning := tokens(u.reasoning)
+	if reasoning > 0 && tokens(u.total) == tokens(u.prompt)+tokens(u.completion)+reasoning {
 		return reasoning
 	}
 	return 0
 }
 
+// rebuild leaves out what the provider didn't say, so that whoever needs it estimates it, and says that he did.
 func (u *usageView) rebuild(raw []byte) []byte {
-	prompt, _ := number(u.prompt)
-	completion, _ := number(u.completion)
-	completion += u.hidden()
-	total, _ := number(u.total)
-	total = max(total, prompt+completion)
-	b := strconv.AppendInt([]byte(`{"prompt_tokens":`), max(prompt, 0), 10)
-	b = strconv.AppendInt(append(b, `,"completion_tokens":`...), max(completion, 0), 10)
-	b = strconv.AppendInt(append(b, `,"total_tokens":`...), max(total, 0), 10)
-	if cached, ok := number(u.cached); ok && !u.details {
-		b = strconv.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), max(cached, 0), 10)
+	prompt, completion := tokens(u.prompt), tokens(u.completion)
+	b := []byte{'{'}
+	add := func(name string, n int) {
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(b, name...), int64(n), 10)
+	}
+	if prompt >= 0 {
+		add(`"prompt_tokens":`, prompt)
+	}
+	if completion >= 0 {
+		completion += u.hidden()
+		add(`"completion_tokens":`, completion)
+	}
+	if prompt >= 0 && completion >= 0 {
+		add(`"total_tokens":`, max(tokens(u.total), prompt+completion))
+	}
+	if cached := tokens(u.cached); cached >= 0 && !u.details {
+		add(`"prompt_tokens_details":{"cached_tokens":`, cached)
 		b = append(b, '}')
 	}
 	return append(appendOthers(b, raw, func(key []byte) bool {

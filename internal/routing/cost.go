@@ -46,8 +46,8 @@ func (t *Trace) Cost() *Cost {
 	return sum
 }
 
-// maxCount is what no honest count of tokens exceeds: a usage beyond it counts as none.
-const maxCount = 1_000_000_000
+// maxCount bounds counts of tokens: a usage beyond it counts as none.
+const maxCount = providers.MaxTokens
 
 // tokens are counted tokens: cached ones are a part of the prompt, reasoning is a part of the completion.
 type tokens struct{ prompt, cached, completion int }
