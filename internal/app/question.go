@@ -22,23 +22,38 @@ type lastResort struct {
 	log   *slog.Logger
 }
 
-// Lookup implements routing.LastResort. A store that is away is a miss and a warning; so is a panic, as the fixed
-// message is still to come.
+// Lookup implements routing.LastResort.
 func (l lastResort) Lookup(ctx context.Context, req *routing.Request) *routing.CacheHit {
+	hit, found, _ := l.ask(ctx, req, question(req), l.cache.Lookup)
+	return told(hit, found, req.Language)
+}
+
+// way is how the cache is asked: one of its methods.
+type way func(ctx context.Context, q cache.Question) (hit cache.Hit, found bool, err error)
+
+// ask asks the cache. A store that is away is a miss and a warning; so is a panic, as other answers are still to come.
+// failed: nobody knows whether there was something.
+func (l lastResort) ask(ctx context.Context, req *routing.Request, q cache.Question, by way) (hit cache.Hit, found, failed bool) {
 	defer func() {
 		if recover() != nil {
+			hit, found, failed = cache.Hit{}, false, true
 			l.log.ErrorContext(ctx, "cache lookup panicked", "route_id", req.RouteID, "stack", string(debug.Stack()))
 		}
 	}()
-	hit, found, err := l.cache.Lookup(ctx, question(req))
+	hit, found, err := by(ctx, q)
 	if err != nil {
 		l.log.Log(ctx, levelOf(err), "cache lookup failed", "route_id", req.RouteID, "error", err)
 	}
+	return hit, found, err != nil
+}
+
+// told is a hit in routing's words; nil for a miss.
+func told(hit cache.Hit, found bool, language string) *routing.CacheHit {
 	if !found {
 		return nil
 	}
 	return &routing.CacheHit{
-		Rule: hit.Rule, Similarity: hit.Similarity, Age: hit.Age, Text: labelled(hit, req.Language), Question: hit.Question,
+		Rule: hit.Rule, Similarity: hit.Similarity, Age: hit.Age, Text: labelled(hit, language), Question: hit.Question,
 		Key: hit.Key,
 	}
 }

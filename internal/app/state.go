@@ -59,7 +59,11 @@ func (a *App) build(ctx context.Context, c *config.Config, old *state) (*state, 
 	}
 	var last routing.LastResort
 	if s.cache != nil {
-		last = lastResort{s.cache, a.log}
+		l := lastResort{s.cache, a.log}
+		last = l
+		if c.Cache.Mode == "front" {
+			settings.Front = front{l}
+		}
 	}
 	router := routing.New(settings, s.gate, last)
 	finished := func(ctx context.Context, req *routing.Request, trace routing.Trace, done api.Done) {
@@ -249,14 +253,20 @@ func (a *App) finished(ctx context.Context, s *state, req *routing.Request, trac
 	if done.Err != nil {
 		event.Broke = done.Err.Kind.String()
 	}
+	keep := s.cache != nil && trace.Tier == routing.TierModel && keepable(done)
+	if keep {
+		event.Shadow = a.shadow(ctx, s, req, done.Text)
+	}
 	telemetry.Log(ctx, a.log, event)
 	if cost := trace.Cost(); cost != nil {
 		s.caps.Spend(ctx, req.Tenant, cost.Nanos)
 	}
-	if s.cache == nil || trace.Tier != routing.TierModel || !keepable(done) {
+	if !keep {
 		return
 	}
-	if err := s.cache.Store(ctx, question(req), done.Text); err != nil {
+	q := question(req)
+	q.Shape = shape(req, trace.Candidate, trace.Provider, trace.Model)
+	if err := s.cache.Store(ctx, q, done.Text); err != nil {
 		a.log.Log(ctx, levelOf(err), "answer not cached", "route_id", req.RouteID, "error", err)
 	}
 }

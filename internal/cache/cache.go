@@ -20,8 +20,10 @@ type Question struct {
 	Tools       []byte // the tools as JSON, nil for none
 	Format      []byte // response_format and whatever else shapes the answer, as JSON; nil for none
 	Attachments []string
-	NoCache     bool // don't look up
-	NoStore     bool // don't store
+	// Shape is what else an answer depends on, such as who gives it and how warm: the front cache alone tells it apart.
+	Shape   []string
+	NoCache bool // don't look up
+	NoStore bool // don't store
 }
 
 // Turn is an earlier message.
@@ -54,6 +56,9 @@ type Settings struct {
 type Service interface {
 	// Lookup looks for an answer; false is a miss, also where the store is away (the error then says why).
 	Lookup(ctx context.Context, q Question) (Hit, bool, error)
+	// Front looks for an answer that may be given before any model is asked: of the same Shape, exact and canonical only.
+	// It finds nothing but in mode front.
+	Front(ctx context.Context, q Question) (Hit, bool, error)
 	// Store keeps a complete answer, if the rules allow that.
 	Store(ctx context.Context, q Question, answer string) error
 	// Expire deletes what is past its time, in batches, and says how many.

@@ -65,6 +65,9 @@ func (m *Memory) Find(_ context.Context, k Key) (Entry, bool, error) {
 	return Entry{}, false, nil
 }
 
+// Glance implements [Store].
+func (m *Memory) Glance(ctx context.Context, k Key) (Entry, bool, error) { return m.Find(ctx, k) }
+
 // Near implements [Store] by comparing with every vector of the scope.
 func (m *Memory) Near(_ context.Context, near Near) ([]Entry, error) {
 	m.mu.Lock()

@@ -27,6 +27,8 @@ type Postgres struct {
 	writes away
 	known  known
 
+	glances away // apart from reads, as they give up sooner
+
 	mu     sync.Mutex
 	pool   *pgxpool.Pool // nil until first needed
 	closed bool
@@ -121,7 +123,7 @@ func (p *Postgres) do(ctx context.Context, a *away, limit time.Duration, s state
 		return rows, err // the caller left; that says nothing of the store
 	}
 	if failed := isAway(err); a.leave(time.Now(), round, failed) {
-		p.tell(ctx, failed, err)
+		p.tell(ctx, a, err)
 	}
 	return rows, err
 }
@@ -173,12 +175,19 @@ func serverTime(ctx context.Context) string {
 }
 
 // tell logs that the store went away or came back.
-func (p *Postgres) tell(ctx context.Context, failed bool, err error) {
-	if !failed {
-		p.log.InfoContext(ctx, "cache store is back")
+func (p *Postgres) tell(ctx context.Context, a *away, err error) {
+	use := "answers when no model does"
+	switch a {
+	case &p.writes:
+		use = "keeping answers"
+	case &p.glances:
+		use = "front"
+	}
+	if !isAway(err) {
+		p.log.InfoContext(ctx, "cache store is back", "for", use)
 		return
 	}
-	p.log.WarnContext(ctx, "cache store is away", "error", reason(err))
+	p.log.WarnContext(ctx, "cache store is away", "for", use, "error", reason(err))
 }
 
 func (p *Postgres) open() (*pgxpool.Pool, error) {

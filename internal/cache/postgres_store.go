@@ -28,8 +28,17 @@ select exact_key, question, answer, age from (
 
 // Find implements [Store].
 func (p *Postgres) Find(ctx context.Context, k Key) (Entry, bool, error) {
+	return p.find(ctx, &p.reads, k)
+}
+
+// Glance implements [Store].
+func (p *Postgres) Glance(ctx context.Context, k Key) (Entry, bool, error) {
+	return p.find(ctx, &p.glances, k)
+}
+
+func (p *Postgres) find(ctx context.Context, a *away, k Key) (Entry, bool, error) {
 	var found []Entry
-	_, err := p.do(ctx, &p.reads, readTimeout, statement{
+	_, err := p.do(ctx, a, readTimeout, statement{
 		findSQL, []any{k.Scope[:], k.Exact[:], nullable(k.Canonical), k.Tenant[:]}, into(&found),
 	})
 	switch {

@@ -40,6 +40,11 @@ func scopeOf(s Settings, q Question, lang string) Hash {
 	return hashOf("scope", append(fields, q.Attachments...)...)
 }
 
+// frontScope is a scope of its own inside another: answers of one shape.
+func frontScope(scope Hash, shape []string) Hash {
+	return hashOf("front", append([]string{string(scope[:])}, shape...)...)
+}
+
 // tenantKey and userKey say whose an entry is. They are hashed so that the store holds no names.
 func tenantKey(tenant string) Hash { return hashOf("tenant", tenant) }
 

@@ -53,12 +53,35 @@ func (c *Cache) Lookup(ctx context.Context, q Question) (Hit, bool, error) {
 		return Hit{}, false, nil
 	case err != nil:
 		return Hit{}, false, err
-	case found && e.Exact == k.Exact:
-		return hitOf(e, ruleExact, 1), true, nil
 	case found:
-		return hitOf(e, ruleCanonical, 1), true, nil
+		return same(e, k.Key), true, nil
 	}
 	return c.similar(ctx, k, q.Text)
+}
+
+// Front implements [Service].
+func (c *Cache) Front(ctx context.Context, q Question) (Hit, bool, error) {
+	if c.settings.Mode != modeFront || q.NoCache || !askable(q) {
+		return Hit{}, false, nil
+	}
+	k := keyOf(c.settings, q).Key
+	k.Scope = frontScope(k.Scope, q.Shape)
+	e, found, err := c.store.Glance(ctx, k)
+	if err != nil || !found {
+		if errors.Is(err, ErrForgotten) {
+			err = nil
+		}
+		return Hit{}, false, err
+	}
+	return same(e, k), true, nil
+}
+
+// same is the hit of an entry that was found by its keys.
+func same(e Entry, k Key) Hit {
+	if e.Exact == k.Exact {
+		return hitOf(e, ruleExact, 1)
+	}
+	return hitOf(e, ruleCanonical, 1)
 }
 
 // similar looks for a question that is so alike that no gate holds it back. In doubt it finds none.
@@ -128,35 +151,44 @@ func (c *Cache) least(lang string) (float64, bool) {
 	return t.strict, ok
 }
 
-// Store implements [Service].
+// Store implements [Service]. In mode front the answer is kept twice: for whoever asks the very same of the same model,
+// and for those whom no model answers.
 func (c *Cache) Store(ctx context.Context, q Question, answer string) error {
 	if c.settings.Mode == modeOff || !askable(q) || !storable(q, answer) {
 		return nil
 	}
 	k := keyOf(c.settings, q)
-	if c.store.Known(k.Key) {
+	e := Entry{Key: k.Key, User: userKey(q.Tenant, q.User), Answer: answer, TTL: jitter(c.settings.TTL)}
+	if !c.store.Known(e.Key) {
+		if err := c.store.Put(ctx, c.locate(ctx, e, k, q.Text)); err != nil {
+			return err
+		}
+	}
+	if c.settings.Mode != modeFront {
 		return nil
 	}
-	e := Entry{Key: k.Key, User: userKey(q.Tenant, q.User), Answer: answer, TTL: jitter(c.settings.TTL)}
-	if _, ok := c.least(k.form.lang); ok && k.similar {
-		v, err := c.embed(ctx, q.Text)
-		if err != nil {
-			c.log.WarnContext(ctx, "cache entry without a vector", "error", err)
-		}
-		if v.Values != nil {
-			e.Question, e.Embedder, e.Vector = q.Text, c.embedder.ID(), v.Values
-			e.Replaces = c.replaced(ctx, k, v)
-		}
-	}
+	e.Scope = frontScope(e.Scope, q.Shape)
 	return c.store.Put(ctx, e)
 }
 
-// replaced are the exact keys of what asks the same as k by strict similarity. The front cache doesn't serve that, so
-// there each keeps its own answer.
-func (c *Cache) replaced(ctx context.Context, k key, v Vector) (exact []Hash) {
-	if c.settings.Mode == modeFront {
-		return nil
+// locate adds to an entry the place among others where similar questions look for it, if they may.
+func (c *Cache) locate(ctx context.Context, e Entry, k key, text string) Entry {
+	if _, ok := c.least(k.form.lang); !ok || !k.similar {
+		return e
 	}
+	v, err := c.embed(ctx, text)
+	if err != nil {
+		c.log.WarnContext(ctx, "cache entry without a vector", "error", err)
+	}
+	if v.Values != nil {
+		e.Question, e.Embedder, e.Vector = text, c.embedder.ID(), v.Values
+		e.Replaces = c.replaced(ctx, k, v)
+	}
+	return e
+}
+
+// replaced are the exact keys of what asks the same as k by strict similarity.
+func (c *Cache) replaced(ctx context.Context, k key, v Vector) (exact []Hash) {
 	t, _ := thresholds(c.embedder.ID(), k.form.lang)
 	same, err := c.alike(ctx, k, v, t.strict)
 	if err != nil {

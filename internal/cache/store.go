@@ -49,6 +49,9 @@ type Store interface {
 	// Find gives the entry of a scope with the exact key, else the newest with the canonical one (zero: none); or
 	// ErrForgotten.
 	Find(ctx context.Context, k Key) (Entry, bool, error)
+	// Glance is Find for somebody in a hurry, whose deadline is short. What it finds of the store's speed is its own
+	// concern: too slow for a glance may be quick enough for Find.
+	Glance(ctx context.Context, k Key) (Entry, bool, error)
 	// Near gives up to limit entries of a scope whose vectors are nearest by cosine, nearest first.
 	Near(ctx context.Context, near Near) ([]Entry, error)
 	// Put keeps an entry, unless it is known or its question is forgotten. It takes the place of one with its exact

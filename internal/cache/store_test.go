@@ -19,6 +19,7 @@ func conformance(t *testing.T, open func(t *testing.T) Store) {
 	}{
 		{"finds by the exact key", findsExact},
 		{"finds by the canonical key", findsCanonical},
+		{"finds the same at a glance", glances},
 		{"never sees beyond a scope", keepsScopes},
 		{"gives nothing out past its time", expires},
 		{"expires in batches", expiresInBatches},
@@ -315,4 +316,26 @@ func takesMany(t *testing.T, s Store) {
 	}
 	_, ok := find(t, s, entry("1", "1 1", ""))
 	require.True(t, ok)
+}
+
+func glances(t *testing.T, s Store) {
+	e := entry("a", "what?", "what")
+	e.Tenant = tenantKey("glances") // its tombstone stays
+	put(t, s, e)
+	variant := e.Key
+	variant.Exact = hashOf("exact", "What")
+	for _, k := range []Key{e.Key, variant} {
+		got, ok, err := s.Glance(t.Context(), k)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, e.Answer, got.Answer)
+	}
+	elsewhere := e.Key
+	elsewhere.Scope = hashOf("scope", "b")
+	_, ok, err := s.Glance(t.Context(), elsewhere)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, s.Forget(t.Context(), e.Tenant, []Hash{e.Exact}, time.Hour))
+	_, _, err = s.Glance(t.Context(), e.Key)
+	require.ErrorIs(t, err, ErrForgotten)
 }

@@ -23,6 +23,7 @@ func (d *decoder) advise(c *Config) {
 	}
 	d.adviseBudget(c)
 	d.adviseCaps(c)
+	d.adviseCache(c)
 }
 
 // adviseProviders warns of providers in use that can't answer as they are: a known one without its key, Azure without
@@ -115,5 +116,16 @@ func (d *decoder) adviseCaps(c *Config) {
 		if len(free) > 0 {
 			d.warnAt(at("caps", i), "the cap of %s doesn't count what has no price: %s (price: {input: 0, output: 0} says that it is free)", e.Tenant, strings.Join(free, ", "))
 		}
+	}
+}
+
+// adviseCache warns of answers that get older in front of healthy models than they may be meant to, and of a shadow
+// without a cache.
+func (d *decoder) adviseCache(c *Config) {
+	if c.Cache.Mode == "front" && !d.given("cache.ttl") {
+		d.warnAt("cache.mode", "cache.mode front: healthy models are not asked again for cache.ttl, which is %s unless it is set", c.Cache.TTL)
+	}
+	if c.Cache.Mode == "off" && c.Cache.Shadow > 0 {
+		d.warnAt("cache.shadow", "cache.shadow does nothing while cache.mode is off")
 	}
 }

@@ -164,9 +164,8 @@ func broken() []struct{ name, text, want string } {
 		{"two caps", one + "caps:\n  - {tenant: x, usd_per_day: 5}\n  - {tenant: x, usd_per_day: 6}\n", `f.yaml:4: caps[1].tenant: "x" has two caps`},
 		{"cap below zero", one + "caps: [{tenant: x, usd_per_day: -1}]\n", `f.yaml:2: caps[0].usd_per_day: -1 is out of range`},
 		{"cap without amount", one + "caps: [{tenant: x}]\n", "f.yaml:2: caps[0] has no usd_per_day"},
-		{"front cache", one + "cache: {mode: front}\n", `f.yaml:2: cache.mode: front is not supported yet by this version`},
 		{"slow calls in a run", one + "breaker: {slow_call: {after: 10s}}\n", `f.yaml:2: breaker.slow_call.after: is for the modes window and hybrid: a run counts failures only`},
-		{"shadow", one + "cache: {shadow: 0.1}\n", `f.yaml:2: cache.shadow: shadow lookups are not supported yet by this version`},
+		{"shadow above all", one + "cache: {shadow: 1.1}\n", `f.yaml:2: cache.shadow: 1.1 is out of range`},
 		{"merge of nothing", "candidates:\n  - {<<: 5, id: a, provider: ollama, model: m}\n", `f.yaml:2: candidates[0]: << wants a mapping, at most 8 deep`},
 	}
 }

@@ -32,3 +32,21 @@ func TestCapsWithoutAPrice(t *testing.T) {
 		})
 	}
 }
+
+// In front of healthy models nobody should be surprised by how old answers may get, and a shadow needs a cache.
+func TestCacheWarnings(t *testing.T) {
+	for cache, want := range map[string]string{
+		"{mode: front}":            "f.yaml:3: cache.mode front: healthy models are not asked again for cache.ttl, which is 168h0m0s unless it is set",
+		"{mode: front, ttl: 168h}": "", "{mode: front, ttl: 1h, shadow: 1}": "", "{shadow: 0.1}": "", `{mode: "off"}`: "",
+		`{mode: "off", shadow: 0.1}`: "f.yaml:3: cache.shadow does nothing while cache.mode is off",
+	} {
+		_, warnings, err := load("auth: {anonymous: true}\ncandidates: [{id: a, provider: ollama, model: m}]\ncache: " + cache + "\n")
+		require.NoError(t, err, cache)
+		if want == "" {
+			require.Empty(t, warnings, cache)
+			continue
+		}
+		require.Len(t, warnings, 1, cache)
+		require.Equal(t, want, warnings[0].String())
+	}
+}

@@ -19,7 +19,6 @@ func (d *decoder) judge(c *Config) {
 	d.judgeDeny(c)
 	d.judgeKeys(c)
 	d.judgeClocks(c)
-	d.judgeVersion(c)
 	if len(d.problems) == 0 {
 		d.advise(c)
 	}
@@ -238,16 +237,5 @@ func (d *decoder) judgeClocks(c *Config) {
 	}
 	if both("budget.total", "budget.reserve") && c.Budget.Reserve >= c.Budget.Total {
 		d.failAt("budget.reserve", "leaves nothing of total")
-	}
-}
-
-// judgeVersion refuses what the file may say but this version doesn't do: saying nothing would be a lie.
-func (d *decoder) judgeVersion(c *Config) {
-	const later = "not supported yet by this version"
-	if c.Cache.Mode == "front" {
-		d.failAt("cache.mode", "front is %s", later)
-	}
-	if c.Cache.Shadow > 0 {
-		d.failAt("cache.shadow", "shadow lookups are %s", later)
 	}
 }

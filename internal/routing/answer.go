@@ -85,6 +85,7 @@ type CacheHit struct {
 	Text       string // the stored answer
 	Question   string // the earlier question, where the rule wants it shown
 	Key        string // of the stored answer, for the log
+	Front      bool   // it came before any model was asked
 }
 
 // Failure is an answer that is an error: the caller's mistake, or the last tier where prose would not do.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"holdfast/internal/providers"
 )
@@ -20,8 +21,7 @@ type last struct {
 // lastTiers answers when no model did: from the cache, and when that misses with the fixed message.
 func (r *Router) lastTiers(ctx context.Context, req *Request, trace Trace, l last) *Answer {
 	if hit := r.lookup(ctx, req, l.budget); hit != nil {
-		trace.Tier, trace.Cache = TierCache, hit
-		return replay(req, trace, hit.Text)
+		return cached(req, trace, hit)
 	}
 	trace.Tier = TierFallback
 	f := r.settings.Fallback
@@ -59,19 +59,50 @@ func refuse(trace Trace, f *Failure) *Answer {
 	return &Answer{Trace: trace, Failure: f, source: &stored{}}
 }
 
-// replay is an answer that no model gave just now, as a normal stream of two chunks and usage 0.
+// cached is an answer from the cache.
+func cached(req *Request, trace Trace, hit *CacheHit) *Answer {
+	trace.Tier, trace.Cache = TierCache, hit
+	return replay(req, trace, hit.Text)
+}
+
+// replay is an answer that no model gave just now, as a normal stream: pieces of the text, the end, usage 0.
 func replay(req *Request, trace Trace, text string) *Answer {
 	model := req.Model
 	if model == "" {
 		model = "auto"
 	}
 	s := &stored{id: AnswerID(req.RouteID), created: req.Received.Unix(), model: model}
-	s.add(map[string]string{"role": "assistant", "content": text}, "")
+	delta := map[string]string{"role": "assistant"}
+	for rest := text; ; {
+		delta["content"], rest = piece(rest)
+		s.add(delta, "")
+		if rest == "" {
+			break
+		}
+		delta = map[string]string{}
+	}
 	s.add(map[string]string{}, "stop")
 	s.chunks = append(s.chunks, providers.Chunk{
 		Usage: []byte(`{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`),
 	})
 	return &Answer{Trace: trace, Model: model, source: s}
+}
+
+// maxPiece is the most bytes of text that a chunk replays: readers of lines have limits, some of 64 KiB.
+const maxPiece = 1024
+
+// piece cuts the next piece off a text, behind a space where there is one, never inside a character.
+func piece(text string) (next, rest string) {
+	if len(text) <= maxPiece {
+		return text, ""
+	}
+	end := strings.LastIndexAny(text[:maxPiece], " \n") + 1
+	if end == 0 {
+		for end = maxPiece; end > maxPiece-utf8.UTFMax && !utf8.RuneStart(text[end]); {
+			end--
+		}
+	}
+	return text[:end], text[end:]
 }
 
 // AnswerID is the id of an answer that is ours: made from the route id.

@@ -45,6 +45,9 @@ func (r *Router) Answer(ctx context.Context, req *Request) *Answer {
 	trace.Drawn, trace.Share = plan.drawn.id, plan.drawn.share
 	r.draws.add(plan.drawn.id)
 	b := newBudget(ctx, req, r.settings.Budget)
+	if hit := r.front(ctx, req, plan.links, b); hit != nil {
+		return cached(req, trace, hit)
+	}
 	w := &walk{r: r, ctx: ctx, req: req, budget: b, links: plan.links, trace: &trace}
 	a, c := w.run()
 	switch {

@@ -23,6 +23,7 @@ type Settings struct {
 	// EarliestOpen: where breakers refuse every candidate that could be called, the one that opens first is tried once.
 	EarliestOpen bool
 	Fallback     Fallback
+	Front        Front // asked before any model; nil: nobody is
 	// Said estimates the tokens of what chunks say, for attempts whose provider didn't count them; nil: none.
 	Said func([]providers.Chunk) int
 }

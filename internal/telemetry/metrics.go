@@ -31,8 +31,8 @@ type metricOfUnit struct {
 func (metricBlock) String() string { return "JSON only" }
 
 // metrics is the block of a request: how long it took, how many calls it needed and what they cost, by tier; and by who
-// was drawn, the share that the weights gave him, whose count is the split that was observed. False where nothing
-// answered.
+// was drawn, the share that the weights gave him, whose count is the split that was observed; and by rule, whether what the cache had
+// agrees with a fresh answer. False where nothing answered.
 func metrics(r Request, now time.Time) (slog.Attr, bool) {
 	if r.Trace.Tier == "" {
 		return slog.Attr{}, false
@@ -45,6 +45,11 @@ func metrics(r Request, now time.Time) (slog.Attr, bool) {
 	if r.Trace.Drawn != "" {
 		block.CloudWatchMetrics = append(block.CloudWatchMetrics, metricDirective{
 			namespace, [][]string{{"drawn"}}, []metricOfUnit{{"share", "None"}},
+		})
+	}
+	if s := r.Shadow; s != nil && s.Rule != ShadowMiss {
+		block.CloudWatchMetrics = append(block.CloudWatchMetrics, metricDirective{
+			namespace, [][]string{{"shadow_rule"}}, []metricOfUnit{{"shadow_agree", "None"}, {"shadow_overlap", "None"}},
 		})
 	}
 	return slog.Any("_aws", block), true

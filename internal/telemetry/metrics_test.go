@@ -18,16 +18,19 @@ func TestMetricsNameFieldsOfTheEvent(t *testing.T) {
 	drawn := routing.Trace{Tier: routing.TierModel, Drawn: "a", Share: 0.7, Attempts: []routing.Attempt{{Candidate: "a", Outcome: "ok"}}}
 	priced := routing.Trace{Tier: routing.TierModel, Attempts: []routing.Attempt{{Candidate: "a", Outcome: "ok", Cost: &routing.Cost{}}}}
 	for _, tt := range []struct {
-		name  string
-		trace routing.Trace
-		want  []string // DIMENSION.METRIC
+		name   string
+		trace  routing.Trace
+		shadow *Shadow
+		want   []string // DIMENSION.METRIC
 	}{
-		{"a draw", drawn, []string{"tier.ms", "tier.calls", "drawn.share"}},
-		{"a price", priced, []string{"tier.ms", "tier.calls", "tier.cost_usd"}},
-		{"no draw", routing.Trace{Tier: routing.TierFallback}, []string{"tier.ms", "tier.calls"}},
+		{"a draw", drawn, nil, []string{"tier.ms", "tier.calls", "drawn.share"}},
+		{"a price", priced, nil, []string{"tier.ms", "tier.calls", "tier.cost_usd"}},
+		{"no draw", routing.Trace{Tier: routing.TierFallback}, nil, []string{"tier.ms", "tier.calls"}},
+		{"a shadow", routing.Trace{Tier: routing.TierModel}, &Shadow{Rule: "exact"}, []string{"tier.ms", "tier.calls", "shadow_rule.shadow_agree", "shadow_rule.shadow_overlap"}},
+		{"a shadow of nothing", routing.Trace{Tier: routing.TierModel}, &Shadow{Rule: ShadowMiss}, []string{"tier.ms", "tier.calls"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := event(t, Request{Tenant: "team-a", Metrics: true, Complete: true, Trace: tt.trace, Duration: time.Second})
+			got := event(t, Request{Tenant: "team-a", Metrics: true, Complete: true, Trace: tt.trace, Shadow: tt.shadow, Duration: time.Second})
 			raw, err := json.Marshal(got["_aws"])
 			require.NoError(t, err)
 			var block metricBlock

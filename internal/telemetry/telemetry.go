@@ -28,14 +28,30 @@ type Request struct {
 	Failure   *routing.Failure
 	Broke     string // the kind with which a stream broke after its commit
 	Duration  time.Duration
-	Tokens    int  // the estimate of the prompt that rules and windows went by
-	Metrics   bool // the event has CloudWatch's block of metrics
+	Tokens    int     // the estimate of the prompt that rules and windows went by
+	Shadow    *Shadow // nil: the cache wasn't looked up beside the model
+	Metrics   bool    // the event has CloudWatch's block of metrics
 }
 
-// Log writes the event. Answers of a model are INFO; whatever the caller could notice is WARN.
+// ShadowMiss is the rule of a shadow that found nothing.
+const ShadowMiss = "miss"
+
+// Shadow is what the cache would have answered in the place of the model that did, and how far the two agree.
+type Shadow struct {
+	Rule       string // by which it was found, or ShadowMiss: then the rest is zero
+	Similarity float64
+	Age        time.Duration
+	Key        string
+	Overlap    float64 // the words that both answers have, 0 to 1
+	Agree      bool
+	How        string // what decided that
+}
+
+// Log writes the event. Answers of a model, or of the cache that was asked before any, are INFO; whatever the caller could notice is WARN.
 func Log(ctx context.Context, log *slog.Logger, r Request) {
 	level := slog.LevelInfo
-	if r.Trace.Tier != routing.TierModel || !r.Complete {
+	front := r.Trace.Cache != nil && r.Trace.Cache.Front
+	if r.Trace.Tier != routing.TierModel && !front || !r.Complete {
 		level = slog.LevelWarn
 	}
 	if !log.Enabled(ctx, level) {
@@ -78,13 +94,34 @@ func optional(r Request) (attrs []slog.Attr) {
 	if c := r.Trace.Cache; c != nil {
 		add("cache.rule", c.Rule)
 		add("cache.key", c.Key)
-		attrs = append(attrs, slog.Int64("cache.age_s", int64(c.Age.Seconds())))
+		attrs = append(attrs, slog.Int64("cache.age_s", int64(c.Age.Seconds())), slog.Bool("cache.front", c.Front))
 	}
+	attrs = append(attrs, shadow(r.Shadow)...)
 	if f := r.Failure; f != nil {
 		add("error.code", f.Code)
 		attrs = append(attrs, slog.Int("http.response.status_code", f.Status))
 	}
 	return attrs
+}
+
+// shadow has names that CloudWatch takes for metrics; agree is 1 or 0, so that its average is the share.
+func shadow(s *Shadow) []slog.Attr {
+	if s == nil {
+		return nil
+	}
+	attrs := []slog.Attr{slog.String("shadow_rule", s.Rule)}
+	if s.Rule == ShadowMiss {
+		return attrs
+	}
+	agree := 0
+	if s.Agree {
+		agree = 1
+	}
+	return append(attrs,
+		slog.Int("shadow_agree", agree), slog.String("shadow_how", s.How), slog.Float64("shadow_overlap", s.Overlap),
+		slog.Float64("shadow_similarity", s.Similarity), slog.Int64("shadow_age_s", int64(s.Age.Seconds())),
+		slog.String("shadow_key", s.Key),
+	)
 }
 
 // attempt is one line of the trace in the log: what the metadata has, and the provider's code.

@@ -71,6 +71,34 @@ func TestAttemptsInATextLog(t *testing.T) {
 	require.Contains(t, out.String(), ` attempts="a rate_limited 429 (slow_down) in 1000ms, x cooling, c server_error at loop.go:1, b ok 200 in 226ms"`)
 }
 
+// An answer that the cache gave before any model was asked is as good as a model's.
+func TestAnsweredInFront(t *testing.T) {
+	trace := routing.Trace{Tier: routing.TierCache, Cache: &routing.CacheHit{Rule: "exact", Age: time.Minute, Front: true}}
+	got := event(t, Request{Complete: true, Trace: trace})
+	require.Equal(t, "INFO", got["level"])
+	require.Equal(t, true, got["cache.front"])
+	require.EqualValues(t, 60, got["cache.age_s"])
+	require.Equal(t, "WARN", event(t, Request{Trace: trace})["level"], "the caller left before its end")
+}
+
+func TestShadow(t *testing.T) {
+	trace := routing.Trace{Tier: routing.TierModel}
+	got := event(t, Request{Complete: true, Trace: trace, Shadow: &Shadow{
+		Rule: "similar", Similarity: 0.98, Age: time.Hour, Key: "ab", Overlap: 0.7, Agree: true, How: "words",
+	}})
+	for name, want := range map[string]any{
+		"shadow_rule": "similar", "shadow_similarity": 0.98, "shadow_age_s": 3600.0, "shadow_key": "ab", "shadow_overlap": 0.7,
+		"shadow_agree": 1.0, "shadow_how": "words",
+	} {
+		require.Equal(t, want, got[name], name)
+	}
+	require.EqualValues(t, 0, event(t, Request{Trace: trace, Shadow: &Shadow{Rule: "exact"}})["shadow_agree"])
+	miss := event(t, Request{Trace: trace, Shadow: &Shadow{Rule: ShadowMiss}})
+	require.Equal(t, "miss", miss["shadow_rule"])
+	require.NotContains(t, miss, "shadow_agree", "what doesn't exist neither agrees nor differs")
+	require.NotContains(t, event(t, Request{Trace: trace}), "shadow_rule")
+}
+
 func TestWhatACallerCouldNoticeIsAWarning(t *testing.T) {
 	for name, r := range map[string]Request{
 		"fixed message": {Complete: true, Trace: routing.Trace{Tier: routing.TierFallback}},
