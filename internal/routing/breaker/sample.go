@@ -79,14 +79,20 @@ func (s Sampling) calm(w Window) bool {
 	return w.OK > 0 && !s.failing(w) && !s.slow(w)
 }
 
-// over says that the sample has no more to tell. age is the greatest it may have, in ms.
-func (s Sampling) over(w Window, now, age int64) bool {
-	settled, size := w.OK+w.Failed, int64(s.Size)
+// decided says that the sample can't open the breaker any more. age is the greatest it may have, in ms.
+func (s Sampling) decided(w Window, now, age int64) bool {
+	size := int64(s.Size)
 	good := w.OK > size-s.whole(s.FailureRate)
 	if s.SlowAfter > 0 {
-		good = good && settled-w.Slow > size-s.whole(s.SlowRate)
+		good = good && w.OK+w.Failed-w.Slow > size-s.whole(s.SlowRate)
 	}
-	return good || w.Tickets >= size && settled >= w.Tickets || now >= w.Start+age || now <= w.Start-age
+	return good || now >= w.Start+age || now <= w.Start-age
+}
+
+// over says that the next sample may take its place: it is decided, or full and three quarters settled. Some callers
+// leave and some processes die; waiting for those would hide an outage that began under the sample.
+func (s Sampling) over(w Window, now, age int64) bool {
+	return w.Tickets >= int64(s.Size) && 4*(w.OK+w.Failed) >= 3*w.Tickets || s.decided(w, now, age)
 }
 
 // gives says that the record's sample has a ticket for a call that begins now.
@@ -136,10 +142,12 @@ type ticket struct {
 	done        chan struct{} // closed when the writes under way have ended; nil: there are none
 }
 
-// next is the ticket's next write. Where r has moved on it would fail.
-func (t *ticket) next(r Record, size int, now int64) (Change, bool) {
-	t.lost = t.lost || r.State != Closed || r.Gen != t.gen || r.Window.Start != t.window
-	c := Change{Op: Ticket, Gen: t.gen, Now: now, Window: Window{Start: t.window, Tickets: int64(size)}}
+// next is the ticket's next write, as far as e knows. Where the record has moved on it would fail, and a decided sample
+// learns nothing from it.
+func (t *ticket) next(e *entry, s Sampling, now int64) (Change, bool) {
+	r := e.rec
+	t.lost = t.lost || r.State != Closed || r.Gen != t.gen || r.Window.Start != t.window || s.decided(r.Window, now, e.age())
+	c := Change{Op: Ticket, Gen: t.gen, Now: now, Window: Window{Start: t.window, Tickets: int64(s.Size)}}
 	switch {
 	case !t.asked && !t.lost:
 		t.asked = true
@@ -169,11 +177,18 @@ func (b *Breakers) mark(e *entry, t *ticket, add ...Window) {
 	}
 }
 
-// follow makes the ticket's writes until none is left.
+// follow makes the ticket's writes until none is left. By the time that a call ends most samples are over: a look costs
+// less than a write.
 func (b *Breakers) follow(e *entry, t *ticket) {
 	for {
 		e.mu.Lock()
-		c, more := t.next(e.rec, b.settings.Sample.Size, unixMilli(b.world))
+		old := t.asked && !t.lost && len(t.todo) > 0 && e.older(unixMilli(b.world))
+		e.mu.Unlock()
+		if old {
+			b.reread(e)
+		}
+		e.mu.Lock()
+		c, more := t.next(e, b.settings.Sample, unixMilli(b.world))
 		e.mu.Unlock()
 		if !more {
 			return
@@ -223,7 +238,7 @@ func (b *Breakers) suspect(e *entry) <-chan struct{} {
 		return nil
 	}
 	e.suspecting = true
-	old := e.readAt == 0 || e.readAt > now || now-e.readAt > ageSample
+	old := e.older(now)
 	e.mu.Unlock()
 	done := make(chan struct{})
 	b.spawn(func() {
@@ -247,6 +262,11 @@ func (b *Breakers) open(e *entry, old bool) {
 	if due {
 		b.heard(e, b.write(e, c))
 	}
+}
+
+// older says that the copy is too old to write by.
+func (e *entry) older(now int64) bool {
+	return e.readAt == 0 || e.readAt > now || now-e.readAt > ageSample
 }
 
 func (b *Breakers) reread(e *entry) bool {

@@ -96,13 +96,15 @@ func TestWhenASampleIsOver(t *testing.T) {
 		over  bool
 	}{
 		{"young and empty", Sampling{}, at(Window{}), 1000, false},
-		{"tickets under way", Sampling{}, at(Window{Tickets: 20, OK: 9, Failed: 9}), 5000, false},
+		{"tickets under way", Sampling{}, at(Window{Tickets: 20, OK: 7, Failed: 7}), 5000, false},
+		{"three quarters settled", Sampling{}, at(Window{Tickets: 20, OK: 7, Failed: 8}), 5000, true},
+		{"three quarters of what is not full", Sampling{}, at(Window{Tickets: 19, OK: 7, Failed: 8}), 5000, false},
 		{"all settled", Sampling{}, at(Window{Tickets: 20, OK: 11, Failed: 9}), 5000, true},
 		{"half of it good: it may still fail", Sampling{}, at(Window{Tickets: 15, OK: 10}), 5000, false},
 		{"more than half good", Sampling{}, at(Window{Tickets: 15, OK: 11}), 5000, true},
 		{"good, but slow ones may still be too many", slow, at(Window{Tickets: 11, OK: 11, Slow: 11}), 5000, false},
 		{"good and one quick", slow, at(Window{Tickets: 12, OK: 12, Slow: 11}), 5000, true},
-		{"callers who left keep it open", Sampling{}, at(Window{Tickets: 20, OK: 3}), 19_999, false},
+		{"many callers who left keep it open", Sampling{}, at(Window{Tickets: 20, OK: 3}), 19_999, false},
 		{"but not for ever", Sampling{}, at(Window{Tickets: 20, OK: 3}), 20_000, true},
 		{"of a clock that is ahead", Sampling{}, at(Window{}), -5000, false},
 		{"of a clock that is wrong", Sampling{}, at(Window{}), -20_000, true},
@@ -149,5 +151,18 @@ func TestSuspicion(t *testing.T) {
 				}, c)
 			}
 		})
+	}
+}
+
+// What can't open the breaker isn't told any more, though the next sample has to wait; a sample that may still fail is.
+func TestWhenASampleIsDecided(t *testing.T) {
+	s := Sampling{}.withDefaults()
+	for w, want := range map[Window]bool{
+		{Start: 1000, Tickets: 20, OK: 11}:             true,
+		{Start: 1000, Tickets: 20, OK: 10, Failed: 9}:  false,
+		{Start: 1000, Tickets: 20, OK: 10, Failed: 10}: false,
+	} {
+		require.Equal(t, want, s.decided(w, 1500, 20_000), "%+v", w)
+		require.True(t, s.decided(w, 21_000, 20_000), "%+v", w)
 	}
 }
