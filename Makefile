@@ -6,6 +6,7 @@ SHELL := bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LISTEN ?= 127.0.0.1:8080
 FUZZTIME ?= 60s
+SEED ?= 1
 STAGE ?= dev
 ARCH ?= arm64
 
@@ -88,6 +89,16 @@ bench-cache: need-go ## Fill Postgres with a million cached answers (ENTRIES=) a
 .PHONY: fuzz
 fuzz: need-go ## Fuzz every parser for FUZZTIME each
 	@scripts/fuzz $(FUZZTIME)
+
+# One thread a run, no race detector: what runs in virtual time has nothing to race with.
+SIMULATE = SEED=$(SEED) GOGC=400 $(GO) test -count 1 -v -timeout 12h -run '^Test(Fleet)?Simulat' ./internal/routing/breaker
+.PHONY: sim
+sim: need-go ## Simulate fleets of the breaker, some minutes (SEED=); prints docs/breaker.md's table, shorter
+	SIM=sample $(SIMULATE)
+
+.PHONY: sim-long
+sim-long: need-go ## The whole: 1,000 hours of fleets, the table of docs/breaker.md
+	SIM=long $(SIMULATE)
 
 .PHONY: fmt
 fmt: need-go ## Format the code
