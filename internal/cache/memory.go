@@ -68,17 +68,11 @@ func (m *Memory) Find(_ context.Context, k Key) (Entry, bool, error) {
 // Glance implements [Store].
 func (m *Memory) Glance(ctx context.Context, k Key) (Entry, bool, error) { return m.Find(ctx, k) }
 
-// Near implements [Store] by comparing with every vector of the scope.
+// Near implements [Store] by comparing with every vector of the scope. Others don't wait for that: entries never change.
 func (m *Memory) Near(_ context.Context, near Near) ([]Entry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	now := time.Now()
 	best := make([]scored, 0, near.Limit+1) // nearest first
-	for element := range m.scopes[near.Scope] {
-		e := element.Value.(*memoryEntry)
-		if e.Embedder != near.Embedder || e.Vector == nil || e.expired(now) {
-			continue
-		}
+	for _, e := range m.members(near, now) {
 		s := scored{e, cosine(e.Vector, near.Vector)}
 		at, _ := slices.BinarySearchFunc(best, s, func(a, b scored) int { return cmp.Compare(b.similarity, a.similarity) })
 		if at < near.Limit {
@@ -91,6 +85,19 @@ func (m *Memory) Near(_ context.Context, near Near) ([]Entry, error) {
 		out[i] = s.e.at(now)
 	}
 	return out, nil
+}
+
+// members are the entries of a scope that have a vector to compare with.
+func (m *Memory) members(near Near, now time.Time) []*memoryEntry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]*memoryEntry, 0, len(m.scopes[near.Scope]))
+	for element := range m.scopes[near.Scope] {
+		if e := element.Value.(*memoryEntry); e.Embedder == near.Embedder && e.Vector != nil && !e.expired(now) {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 type scored struct {

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,4 +80,18 @@ func TestMemoryResize(t *testing.T) {
 		require.NoError(t, m.Put(t.Context(), entry(5+i)))
 	}
 	require.Len(t, kept(), 6)
+}
+
+// A full store of one scope, as it is by default.
+func BenchmarkMemoryNear(b *testing.B) {
+	m, rng := NewMemory(0), rand.New(rand.NewPCG(1, 1))
+	for i := range defaultMaxEntries {
+		e := entry("a", fmt.Sprint(i), "")
+		e.Embedder, e.Vector = "x", randomVector(rng, nil)
+		require.NoError(b, m.Put(b.Context(), e))
+	}
+	near := Near{Scope: hashOf("scope", "a"), Embedder: "x", Vector: randomVector(rng, nil), Limit: candidates}
+	for b.Loop() {
+		_, _ = m.Near(b.Context(), near)
+	}
 }
