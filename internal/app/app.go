@@ -52,7 +52,7 @@ type Options struct {
 // How long opening may wait for others.
 const (
 	warmTime   = 300 * time.Millisecond // for the breakers' items
-	secretTime = 3 * time.Second        // for ssm: values
+	secretTime = 3 * time.Second        // for ssm: values that are asked for at the start
 )
 
 // App is a running Holdfast without its listener.
@@ -85,7 +85,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	if err = a.openTable(ctx); err != nil {
 		return nil, err
 	}
-	filled, whole := a.fill(ctx, c)
+	filled, whole := a.fill(ctx, c, secretTime)
 	if !whole {
 		a.renewal.waiting = c
 	}

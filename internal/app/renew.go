@@ -16,6 +16,7 @@ const (
 	watchPeriod = 500 * time.Millisecond  // of a file; a change is taken within 2 s
 	askAge      = 10 * time.Second        // of a URL's last asking; the next answer is followed by another
 	askTime     = 1500 * time.Millisecond // what an asking may take: less than Lambda's hook has
+	fillTime    = time.Second             // for parameters: a file that changes meanwhile, to bar a key, waits no longer
 	healPause   = 5 * time.Second         // between two tries to fetch missing parameters
 )
 
@@ -149,7 +150,7 @@ func (a *App) take(ctx context.Context, c *config.Config) {
 	r, old := &a.renewal, a.now.Load()
 	again := r.waiting == c
 	r.waiting = nil
-	filled, whole := a.fill(ctx, c)
+	filled, whole := a.fill(ctx, c, fillTime)
 	if !whole {
 		r.waiting = c
 		if again {
@@ -186,8 +187,8 @@ func (a *App) refuse(err error) {
 
 // fill replaces ssm: values. What can't be had leaves its provider without a client, and says so; false: the store
 // of parameters was away, so it is worth trying again.
-func (a *App) fill(ctx context.Context, c *config.Config) (*config.Config, bool) {
-	ctx, cancel := context.WithTimeout(ctx, secretTime)
+func (a *App) fill(ctx context.Context, c *config.Config, d time.Duration) (*config.Config, bool) {
+	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	filled, warnings, err := a.secrets.Fill(ctx, c)
 	if err != nil {

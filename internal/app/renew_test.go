@@ -275,6 +275,20 @@ func TestReloadWaitsForParameters(t *testing.T) {
 	require.NotContains(t, r.log.String(), "from-store")
 }
 
+// A parameter store that doesn't answer leaves time to take the next change of the file within 2 s.
+func TestSilentParametersHoldUpNoChange(t *testing.T) {
+	up := providertest.Start(t, providertest.OpenAI)
+	parameterStore(t, nil)
+	r := roll(t, keyFrom("a", up.URL, "sk-of-the-file"), Options{})
+	t.Setenv("AWS_ENDPOINT_URL_SSM", "http://"+silent(t))
+	start := time.Now()
+	r.take(keyFrom("b", up.URL, "ssm:/k/1"))
+	require.Less(t, time.Since(start)+watchPeriod, 2*time.Second)
+	require.Contains(t, r.log.String(), "configuration waits for its parameters")
+	r.take(keyFrom("c", up.URL, "sk-of-the-file"))
+	require.Equal(t, []string{"c:ok"}, r.ask(false, "q").outcomes())
+}
+
 // One that lacks parameters itself holds up nobody.
 func TestReloadOfWhatIsNotWhole(t *testing.T) {
 	up := providertest.Start(t, providertest.OpenAI)
