@@ -145,6 +145,7 @@ func TestLocalBreaker(t *testing.T) {
 		g, log := logged(t, Settings{}, store)
 		call(t, g, failed, failed)
 		require.Equal(t, Open, refused(t, g).State)
+		require.True(t, status(t, g).Local, "nobody else knows")
 		for _, want := range []time.Duration{30, 60, 120, 120} {
 			pass(want*time.Second - time.Millisecond)
 			refused(t, g)

@@ -222,7 +222,7 @@ func (e *entry) status(now int64) Status {
 	case e.rec.State == Closed && now < e.shut:
 		s.State, s.Local, s.Until = Open, true, time.UnixMilli(e.shut)
 	case e.rec.State != Closed && e.rec.State != HalfOpen:
-		s.Until = e.until()
+		s.Local, s.Until = e.dirty, e.until()
 	}
 	return s
 }
