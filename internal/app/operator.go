@@ -35,14 +35,14 @@ func NewOperator(ctx context.Context, p Places) (*Operator, error) {
 
 // States tells how the breakers of candidates are now, in the order of the candidates.
 func (o *Operator) States(ctx context.Context, candidates ...string) ([]breaker.Status, error) {
-	records, err := o.store.Read(ctx, candidates...)
-	if err != nil {
-		return nil, o.explain(err)
-	}
 	now := time.Now()
 	all := make([]breaker.Status, len(candidates))
 	for i, c := range candidates {
-		all[i] = records[c].Status(c, now)
+		r, err := o.store.Look(ctx, c)
+		if err != nil {
+			return nil, o.explain(err)
+		}
+		all[i] = r.Status(c, now)
 	}
 	return all, nil
 }

@@ -318,10 +318,10 @@ func TestClientRetries(t *testing.T) {
 	}
 }
 
-func TestOperatorsReadIsConsistent(t *testing.T) {
+func TestLookIsConsistent(t *testing.T) {
 	api := &scripted{} // refuses any other read
-	got, err := NewDynamo(api, "t", "").Read(t.Context(), "a", "b")
+	got, err := NewDynamo(api, "t", "").Look(t.Context(), "b")
 	require.NoError(t, err)
-	require.Equal(t, Open, got["b"].State)
-	require.Equal(t, 2, api.gets)
+	require.Equal(t, Open, got.State)
+	require.Equal(t, 1, api.gets)
 }
