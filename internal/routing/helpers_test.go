@@ -142,7 +142,7 @@ func (g *gate) Snapshot(_ context.Context, ids ...string) []breaker.Status {
 	for i, id := range ids {
 		out[i].Candidate = id
 		if r := g.refuse[id]; r != nil {
-			out[i].State, out[i].Until = r.State, r.Until
+			out[i].State, out[i].Until, out[i].Refuses = r.State, r.Until, true
 		}
 	}
 	return out

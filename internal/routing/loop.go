@@ -184,7 +184,7 @@ func (w *walk) more(from int, before *providers.Error) bool {
 // refused says whether the breaker would refuse a candidate, without asking for a permit.
 func (w *walk) refused(l link) bool {
 	for _, s := range w.r.gate.Snapshot(w.ctx, l.ID) {
-		return s.State == breaker.HalfOpen || s.State == breaker.Open && time.Now().Before(s.Until)
+		return s.Refuses
 	}
 	return false
 }

@@ -244,14 +244,6 @@ func TestRetries(t *testing.T) {
 			l.settings.Retries.Last = 1
 			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open, Until: time.Now().Add(time.Hour)}
 		}, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 2, "b": 0}},
-		{"another's trial is nobody to ask", func(l *lab) {
-			l.settings.Retries.Last = 1
-			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.HalfOpen}
-		}, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 2, "b": 0}},
-		{"one whose open time is over may be asked", func(l *lab) {
-			l.settings.Retries.Last = 1
-			l.gate.refuse["b"] = &breaker.Refusal{State: breaker.Open, Until: time.Now().Add(-time.Second)}
-		}, []*model{scripted(bad), scripted(answer)}, map[string]int{"a": 1, "b": 0}},
 		{"an entry that wouldn't fire is nobody to ask", func(l *lab) {
 			l.settings.Retries.Last = 1
 			l.settings.Chains = []Chain{{Name: "a", Primary: "a", Fallbacks: []Entry{{Model: "b", OnTimeout: &yes}, {Model: "c", OnTimeout: &yes}}}}

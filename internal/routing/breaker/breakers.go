@@ -131,7 +131,7 @@ func (b *Breakers) admit(e *entry, lease time.Duration, at time.Time) *permit {
 	if b.settings.Sample.SlowAfter > 0 {
 		p.began = at.Sub(b.made)
 	}
-	if e.rec.State == Closed && 0 < e.shut && e.shut <= now {
+	if e.rec.State == Closed && e.shut > 0 && !e.isShut(now) {
 		p.first, e.shut = true, now+trialLease(lease).Milliseconds()
 	}
 	if b.settings.sampling(e, now) {
@@ -339,6 +339,17 @@ func (b *Breakers) Warm(ctx context.Context, candidates ...string) {
 	}
 }
 
+// status is the entry as these settings have it: one that is switched off is closed. The caller holds e.mu.
+func (b *Breakers) status(e *entry) Status {
+	if b.settings.Disabled {
+		return Status{Candidate: e.id, Mode: b.settings.Mode}
+	}
+	now := unixMilli(b.world)
+	s := e.status(now)
+	s.Mode, s.Refuses = b.settings.Mode, !b.settings.Observe && e.judge(now) == refuse
+	return s
+}
+
 // Snapshot implements Gate.
 func (b *Breakers) Snapshot(ctx context.Context, candidates ...string) []Status {
 	b.Refresh(ctx, candidates...)
@@ -347,8 +358,7 @@ func (b *Breakers) Snapshot(ctx context.Context, candidates ...string) []Status 
 		e := b.entry(id)
 		b.await(ctx, e)
 		e.mu.Lock()
-		all[i] = e.status(unixMilli(b.world))
-		all[i].Mode = b.settings.Mode
+		all[i] = b.status(e)
 		e.mu.Unlock()
 	}
 	return all

@@ -32,7 +32,7 @@ type entry struct {
 	// What the sample needs to know.
 	lease      time.Duration // the longest first token allowed to a call
 	why        string        // kind of the latest failure here
-	mute       int           // writes of samples in a row that weren't answered
+	mute       int           // writes of samples in a row that came to nothing
 	suspecting bool          // a sample is being opened
 
 	// The age of the copy, by wall clock, so that a process frozen in between knows how old it is.
@@ -97,11 +97,14 @@ func (e *entry) due() int64 {
 func (e *entry) judge(now int64) verdict {
 	e.expire(now)
 	v := e.rec.judge(now, e.due())
-	if v == try && e.acquiring || v == admit && e.rec.State == Closed && now < e.shut {
+	if v == try && e.acquiring || v == admit && e.rec.State == Closed && e.isShut(now) {
 		return refuse
 	}
 	return v
 }
+
+// isShut: this process doesn't call for now. An end further ahead than any was set is that of a clock put back since.
+func (e *entry) isShut(now int64) bool { return now < e.shut && e.shut <= now+e.age() }
 
 // expire closes what was forced and is over.
 func (e *entry) expire(now int64) {
@@ -156,7 +159,7 @@ func (e *entry) learn(r Record, at, now int64) (Change, bool) {
 	if e.dirty {
 		older = r.Gen < e.base
 	}
-	if older && now-e.changedAt < lag.Milliseconds() {
+	if since := now - e.changedAt; older && 0 <= since && since < lag.Milliseconds() {
 		return Change{}, false
 	}
 	return e.meet(r, now)
@@ -199,7 +202,8 @@ func (e *entry) answered(seq uint64, a told, now int64) (Change, bool) {
 // that is still closed there. Then the opening is told with its own end, and without raising the exponent.
 func (e *entry) meet(r Record, now int64) (Change, bool) {
 	r = r.at(now)
-	if e.dirty && !e.own && r.State == Closed && r.Gen == e.base && e.rec.State == Open && e.rec.OpenUntil > now {
+	same := r.Gen == e.base || r.created(Record{Gen: e.base})
+	if e.dirty && !e.own && r.State == Closed && same && e.rec.State == Open && e.rec.OpenUntil > now {
 		e.writes++
 		return Change{
 			Op: Trip, Gen: r.Gen, Now: now, Until: e.rec.OpenUntil,
@@ -219,7 +223,7 @@ func (e *entry) status(now int64) Status {
 		Sample: e.rec.Window,
 	}
 	switch {
-	case e.rec.State == Closed && now < e.shut:
+	case e.rec.State == Closed && e.isShut(now):
 		s.State, s.Local, s.Until = Open, true, time.UnixMilli(e.shut)
 	case e.rec.State != Closed && e.rec.State != HalfOpen:
 		s.Local, s.Until = e.dirty, e.until()

@@ -72,6 +72,7 @@ type Status struct {
 	Until      time.Time // open, cooling or forced until; zero: closed, or forced without an end
 	Why        string    // last reason
 	Local      bool      // open in this process only
+	Refuses    bool      // a call would be refused now: not where a trial is due, nor while breakers only observe
 	Mode       Mode
 	Sample     Window // the latest, zero for none
 }

@@ -220,3 +220,26 @@ func TestInsistWhereOneProcessStopped(t *testing.T) {
 		refused(t, g)
 	})
 }
+
+// What opens at once opens too where another process has just opened the first sample of a candidate nobody had
+// written about.
+func TestOpeningAgainstTheFirstSample(t *testing.T) {
+	for _, o := range []Outcome{{Class: Hard, Why: "auth"}, {Class: Cool, Why: "rate_limited"}} {
+		t.Run(o.Why, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := NewMemory()
+				g, log := logged(t, window, store)
+				other := gateOn(t, window, store)
+				call(t, g, passed) // it has a copy
+				call(t, other, failed)
+				call(t, g, o)
+				require.Equal(t, Open, store.records[model].State)
+				require.Equal(t, o.Class == Cool, store.records[model].cooling())
+				require.Equal(t, Open, refused(t, g).State)
+				require.Equal(t, 1, log.count("state=open"))
+				pass(2 * time.Second)
+				refused(t, other)
+			})
+		})
+	}
+}

@@ -72,7 +72,7 @@ func TestForcedOpen(t *testing.T) {
 		require.Equal(t, ForcedOpen, r.State)
 		require.False(t, r.Cooling)
 		require.True(t, r.Until.IsZero(), "no end")
-		require.Equal(t, Status{Candidate: model, State: ForcedOpen, Generation: 1, Why: "drill"}, status(t, g))
+		require.Equal(t, Status{Candidate: model, State: ForcedOpen, Generation: 1, Why: "drill", Refuses: true}, status(t, g))
 		want := store.records[model]
 		for _, class := range []Class{Failure, Cool, Hard, Sample, Success} {
 			old.Done(Outcome{Class: class})

@@ -173,7 +173,7 @@ func (p *permit) judge(o Outcome, current bool) (c Change, seq uint64, ok bool) 
 		if o.Class == Failure {
 			e.count(e.run + 1)
 		}
-		if p.first && e.shut > now {
+		if p.first && e.isShut(now) {
 			e.shut = now // the next call is the first again, unless the run says otherwise
 		}
 		if o.Class == Failure && s.Mode != ModeConsecutive {
@@ -201,7 +201,7 @@ func (p *permit) alone(o Outcome, now int64) {
 			e.own = true
 			p.gate.tell(e, c, o.Class, errAway)
 		}
-	case (s.Mode == ModeHybrid || e.mute >= missesToAway) && e.shut <= now:
+	case (s.Mode == ModeHybrid || e.mute >= missesToAway) && !e.isShut(now):
 		e.shut = now + shutFor.Milliseconds()
 	}
 }

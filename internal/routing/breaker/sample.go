@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 )
@@ -259,15 +260,23 @@ func (b *Breakers) open(e *entry, old bool) {
 	e.mu.Lock()
 	c, due := b.settings.Sample.suspicion(e.rec, unixMilli(b.world), e.age())
 	e.mu.Unlock()
-	if due {
-		b.heard(e, b.write(e, c))
+	if !due {
+		return
 	}
+	a := b.write(e, c)
+	if a.err == nil && !a.applied && c.holds(a.rec) {
+		a.err = errUnwritable
+	}
+	b.heard(e, a)
 }
 
 // older says that the copy is too old to write by.
 func (e *entry) older(now int64) bool {
 	return e.readAt == 0 || e.readAt > now || now-e.readAt > ageSample
 }
+
+// errUnwritable: the store refuses what its own record allows. There is no sample to be had with such an item.
+var errUnwritable = errors.New("breaker: item is not ours to write")
 
 func (b *Breakers) reread(e *entry) bool {
 	at := unixMilli(b.world)

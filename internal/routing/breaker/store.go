@@ -53,7 +53,7 @@ func (l *link) ready(now int64) bool {
 	if l.silent < missesToAway {
 		return true
 	}
-	if now < l.until {
+	if pause := l.pause.Milliseconds(); now < l.until && l.until <= now+pause { // else the clock was put back
 		return false
 	}
 	l.until = now + l.pause.Milliseconds()

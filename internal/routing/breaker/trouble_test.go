@@ -143,3 +143,30 @@ func TestStoreThatContradictsItself(t *testing.T) {
 		refused(t, g)
 	})
 }
+
+// unwritable is a store whose item nothing can be done with, say one that another program wrote.
+type unwritable struct{ *Memory }
+
+func (u unwritable) Update(context.Context, string, Change) (Record, bool, error) {
+	return Record{}, false, nil
+}
+
+// With an item that nobody can write on, a process still keeps away from a dead model, by itself.
+func TestItemThatCannotBeWritten(t *testing.T) {
+	for _, mode := range everyMode {
+		t.Run(mode.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := gateOn(t, Settings{Mode: mode}, unwritable{NewMemory()})
+				calls := 0
+				for range 100 { // 10 s
+					if p, err := g.Enter(t.Context(), model, lease); err == nil {
+						calls++
+						p.Done(failed)
+					}
+					pass(100 * time.Millisecond)
+				}
+				require.LessOrEqual(t, calls, missesToAway+1+5)
+			})
+		})
+	}
+}

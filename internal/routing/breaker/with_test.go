@@ -59,6 +59,7 @@ func TestSwitchedOffAndOnAgain(t *testing.T) {
 		call(t, g, failed, failed)
 		off := g.With(Settings{Disabled: true})
 		call(t, off, passed, failed)
+		require.Equal(t, Status{Candidate: model}, status(t, off), "closed: what it was before refuses nobody")
 		refused(t, off.With(Settings{}))
 	})
 }
