@@ -182,6 +182,8 @@ func (p *Postgres) tell(ctx context.Context, a *away, err error) {
 		use = "keeping answers"
 	case &p.glances:
 		use = "front"
+	case &p.nears:
+		use = "similar questions"
 	}
 	if !isAway(err) {
 		p.log.InfoContext(ctx, "cache store is back", "for", use)

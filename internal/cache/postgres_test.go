@@ -71,9 +71,22 @@ func openPostgres(t testing.TB, databaseURL string) *Postgres {
 func TestPostgresConforms(t *testing.T) {
 	where := database(t)
 	conformance(t, func(t *testing.T) Store {
-		execute(t, where, "truncate cache_entry")
+		execute(t, where, "truncate cache_entry, cache_tombstone")
 		return openPostgres(t, where)
 	})
+}
+
+// The URL may choose another way to send statements, as some poolers want it.
+func TestPostgresConformsInEachMode(t *testing.T) {
+	where := database(t)
+	for _, mode := range []string{"simple_protocol", "cache_describe", "cache_statement"} {
+		t.Run(mode, func(t *testing.T) {
+			conformance(t, func(t *testing.T) Store {
+				execute(t, where, "truncate cache_entry, cache_tombstone")
+				return openPostgres(t, where+"&default_query_exec_mode="+mode)
+			})
+		})
+	}
 }
 
 func TestPostgresIsSharedByProcesses(t *testing.T) {
