@@ -43,12 +43,14 @@ type simPlan struct {
 	skew      time.Duration // how wrong a clock may be, either way
 	trialDies float64       // trials whose process dies under them
 	callDies  float64
+	stalls    float64 // calls whose process stands still for up to a minute before it tells how they ended
 	length    time.Duration
 }
 
 // simCall is a request as the checks see it.
 type simCall struct {
 	trial, started bool
+	nonce          string // of a trial
 	gen            int64
 	outcome        Outcome
 	ending         bool
@@ -137,6 +139,9 @@ func (f *simFleet) request(p *process) (alive bool) {
 	}
 	f.sleep(a.first)
 	f.watch.settled(call)
+	if f.hit(f.stalls) {
+		f.sleep(f.between(0, time.Minute))
+	}
 	if a.begins {
 		call.started = true
 		f.report(permit.Started)
@@ -144,6 +149,7 @@ func (f *simFleet) request(p *process) (alive bool) {
 	}
 	call.outcome, call.ending = a.outcome, true
 	f.report(func() { permit.Done(a.outcome) })
+	f.watch.told(call)
 	return true
 }
 

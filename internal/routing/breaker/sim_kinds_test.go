@@ -153,3 +153,20 @@ func TestSimulatedTrials(t *testing.T) {
 		}
 	}
 }
+
+// Processes that stand still tell old news: of trials whose lease has gone to another, of calls that a closed breaker
+// let through before it opened and closed again. None of it changes anything.
+func TestSimulatedOldNews(t *testing.T) {
+	for _, mode := range []Mode{ModeConsecutive, ModeWindow, ModeHybrid} {
+		s := Settings{Mode: mode, OpenDuration: time.Second, MaxOpenDuration: 2 * time.Second}
+		p := simMedium(fmt.Sprintf("old news of mode %d", mode), s)
+		p.length, p.stalls, p.model.leave, p.model.outages = 10*time.Minute, 0.2, 0.1, nil
+		for from := 20 * time.Second; from < p.length; from += 20 * time.Second {
+			p.model.outages = append(p.model.outages, span{from, from + 8*time.Second})
+		}
+		f := newSimFleet(p, simSeed(t), 7000)
+		f.play()
+		require.Empty(t, f.watch.wrong)
+		require.Greater(t, f.store.record.Gen, int64(30))
+	}
+}

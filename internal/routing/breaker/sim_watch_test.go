@@ -119,6 +119,7 @@ func (w *simWatch) entered(c *simCall, permit Permit, at time.Duration) {
 	p := permit.(*permitOf)
 	c.trial, c.gen = p.trial != nil && p.trial.nonce == w.fleet.store.record.Holder, p.entry.rec.Gen
 	if c.trial {
+		c.nonce = p.trial.nonce
 		w.trials++
 		w.trialsAtOnce = max(w.trialsAtOnce, w.trials)
 		if w.trials > 1 {
@@ -134,6 +135,11 @@ func (w *simWatch) entered(c *simCall, permit Permit, at time.Duration) {
 
 // permitOf is the permit's type where a parameter has its name.
 type permitOf = permit
+
+// settles: the change tells a trial's result.
+func (c Change) settles() bool {
+	return c.Op == Close || c.Op == Pass || c.Op == Reopen || c.Op == Release
+}
 
 // forced: by an operator.
 func (r Record) forced() bool { return r.State == ForcedOpen || r.State == ForcedClosed }
@@ -155,6 +161,13 @@ func (w *simWatch) settled(c *simCall) {
 	if c.trial {
 		w.trials--
 		c.trial = false
+	}
+}
+
+// told: a call's end is known to its breaker, whatever it was. A trial is nobody's any more.
+func (w *simWatch) told(c *simCall) {
+	if w.clean() && c.nonce != "" && w.fleet.store.record.Holder == c.nonce {
+		w.blame("an outcome of class %d kept its trial", c.outcome.Class)
 	}
 }
 
@@ -201,6 +214,10 @@ func (w *simWatch) wrote(c Change, before, after Record, applied bool) {
 		w.blame("%+v extended %+v", c, before)
 	case after.State == Closed && (after.Opens != 0 || after.Holder != ""):
 		w.blame("closed with a past: %+v", after)
+	case c.settles() && (c.Token != before.Token || c.Holder != before.Holder):
+		w.blame("%+v settled another's trial: %+v", c, before)
+	case after.Window.Tickets > int64(w.fleet.settings.withDefaults().Sample.Size):
+		w.blame("more tickets than there are: %+v", after)
 	case c.Op != Force && before.forced() && before.at(c.Now).forced():
 		w.blame("%+v changed what an operator had set: %+v", c, before)
 	}
