@@ -38,7 +38,7 @@ func (l *lab) breakerOf(id string) (b struct {
 },
 ) {
 	l.t.Helper()
-	res, err := http.Get(l.url + "/v1/status") //nolint:noctx // loopback, in a test
+	res, err := http.Get(l.url + "/v1/status")
 	require.NoError(l.t, err)
 	defer func() { _ = res.Body.Close() }()
 	var body struct {

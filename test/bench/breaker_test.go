@@ -24,8 +24,10 @@ const (
 // for one process only.
 func breakers(tb testing.TB) []named {
 	return []named{
-		{"holdfast", holdfast(tb, breaker.ModeConsecutive)}, {"holdfast-hybrid", holdfast(tb, breaker.ModeHybrid)},
-		{"gobreaker", twoStep()}, {"failsafe-go", permits()},
+		{"holdfast", holdfast(tb, breaker.ModeConsecutive)},
+		{"holdfast-hybrid", holdfast(tb, breaker.ModeHybrid)},
+		{"gobreaker", twoStep()},
+		{"failsafe-go", permits()},
 	}
 }
 
