@@ -20,7 +20,6 @@ type form struct {
 	lang   string
 	tokens []string // in order: words, numbers, symbols, single Han characters; question words are folded into classes
 	moved  string   // the question word that may stand anywhere in the sentence, taken out of tokens; "" for none
-	turns  bool     // what stands before it may as well stand behind all the rest: 红烧肉怎么做, 怎么做红烧肉
 }
 
 // canonical gives the form of a text. It doesn't depend on case, width, punctuation, spaces, polite words or, in
@@ -39,11 +38,7 @@ func canonical(text string) form {
 
 // key is the form as one string; two texts of one language with one key ask the same.
 func (f form) key() string {
-	tokens := f.tokens
-	if f.turns && len(tokens) <= maxSimilar {
-		tokens = firstTurn(tokens)
-	}
-	return f.moved + "\x1e" + strings.Join(tokens, "\x1f")
+	return f.moved + "\x1e" + strings.Join(f.tokens, "\x1f")
 }
 
 // single says whether the text is one word: too little to tell what was meant.
@@ -205,6 +200,16 @@ func trimPhrases(tokens []string, leading, trailing [][]string) []string {
 	}
 }
 
+// withoutPauses drops pauses, but for that behind a negation: 不，可以吃吗 isn't 不可以吃吗.
 func withoutPauses(tokens []string) []string {
-	return slices.DeleteFunc(slices.Clone(tokens), func(t string) bool { return t == pause })
+	out := make([]string, 0, len(tokens))
+	for i, t := range tokens {
+		switch {
+		case t != pause:
+			out = append(out, t)
+		case i > 0 && i+1 < len(tokens) && strings.Contains("不没别", tokens[i-1]) && tokens[i-1] != pause:
+			out = append(out, ",")
+		}
+	}
+	return out
 }

@@ -44,14 +44,17 @@ func chinese(tokens []string) form {
 
 // polite takes courtesies off both ends.
 func (w *chineseRules) polite(tokens []string) []string {
-	first := tokenAt(tokens, 0)
-	tokens = trimPhrases(tokens, w.leading, w.trailing)
+	first, leading := tokenAt(tokens, 0), w.leading
+	if text := strings.Join(tokens, ""); slices.ContainsFunc(w.quoting, func(word string) bool { return strings.Contains(text, word) }) {
+		leading = w.asking
+	}
+	tokens = trimPhrases(tokens, leading, w.trailing)
 	// 请问下怎么走, but 请问下表是什么.
 	if n := len(tokens); n > 2 && tokens[0] == "下" && first != "下" && !w.afterBelow[tokens[1]] {
-		tokens = trimPhrases(tokens[1:], w.leading, nil)
+		tokens = trimPhrases(tokens[1:], leading, nil)
 	}
 	if len(tokens) > 2 && tokens[0] == "请" && !w.afterPlease[tokens[1]] {
-		tokens = trimPhrases(tokens[1:], w.leading, nil)
+		tokens = trimPhrases(tokens[1:], leading, nil)
 	}
 	// 麻烦 and 谢谢 are also asked about: 麻烦用英语怎么说, 怎么回复谢谢.
 	if len(tokens) > 5 && tokens[0] == "麻" && tokens[1] == "烦" && !w.afterTrouble[tokens[2]] {
@@ -110,8 +113,9 @@ func (w *chineseRules) yesNo(tokens []string) []string {
 		return tokens
 	}
 	last, before := tokens[n-1], tokenAt(tokens, n-2)
+	asked := slices.ContainsFunc(tokens, isAsk)
 	switch {
-	case n > 1 && (last == "嘛" || last == "么" && !strings.Contains("那这多要", before)), n > 3 && last == "不" && before != "要",
+	case n > 1 && (last == "嘛" || last == "么" && !strings.Contains("那这多要", before)), n > 3 && last == "不" && !asked && !strings.Contains("要说", before),
 		n > 3 && last == "没" && before == "了":
 		tokens[n-1] = "吗"
 	case n > 1 && last == string(askHow):
@@ -119,7 +123,7 @@ func (w *chineseRules) yesNo(tokens []string) []string {
 	case n > 1 && last == "哪":
 		tokens[n-1] = string(askWhere)
 	}
-	if slices.ContainsFunc(tokens, isAsk) {
+	if asked {
 		return slices.DeleteFunc(tokens, func(t string) bool { return t == "吗" })
 	}
 	whole, either := withoutAlternatives(tokens)
@@ -135,7 +139,7 @@ func withoutAlternatives(tokens []string) (out []string, found bool) {
 	for i := 0; i < len(tokens); i++ {
 		skip := 0
 		for n := 1; n <= 2; n++ {
-			if i+2*n < len(tokens) && (tokens[i+n] == "不" || tokens[i+n] == "没") && slices.Equal(tokens[i:i+n], tokens[i+n+1:i+2*n+1]) {
+			if i+2*n < len(tokens) && (tokens[i+n] == "不" || tokens[i+n] == "没" && tokens[i] == "有") && slices.Equal(tokens[i:i+n], tokens[i+n+1:i+2*n+1]) {
 				skip = n + 1
 			}
 		}
@@ -171,7 +175,7 @@ func (w *chineseRules) settle(tokens []string) []string {
 		switch {
 		case ask == askHow:
 			for _, p := range w.modals {
-				if i+1+len(p) < len(tokens) && slices.Equal(tokens[i+1:i+1+len(p)], p) && (len(p) > 1 || len(out) == 1) {
+				if i+1+len(p) < len(tokens) && tokens[i+1+len(p)] != "不" && slices.Equal(tokens[i+1:i+1+len(p)], p) && (len(p) > 1 || len(out) == 1) {
 					i += len(p)
 					break
 				}
@@ -210,18 +214,39 @@ func (w *chineseRules) settleBefore(out []string, ask rune, last bool) []string 
 	return out
 }
 
-// withoutParticles drops particles, 都 before a question word and 从 before 到.
+// withoutParticles drops particles, where they say nothing, and 从 before 到.
 func (w *chineseRules) withoutParticles(tokens []string) (kept []string) {
 	for i, t := range tokens {
 		switch {
-		case w.particles[t], t == "的" && (i == 0 || !isAsk(tokens[i-1])), // 谁的 is whose
-			t == "都" && slices.ContainsFunc(tokens[i:], isAsk),
+		case t == "了" && !w.says(tokens, i),
+			t != "了" && w.particles[t],
+			t == "的" && (i == 0 || !isAsk(tokens[i-1])) && !w.houses[pairAt(tokens, i+1)], // 谁的 is whose; 北京大学 is one
+			t == "都" && forAll(tokens, i),
 			t == "从" && i == 0 && slices.Contains(tokens, "到"):
 		default:
 			kept = append(kept, t)
 		}
 	}
 	return kept
+}
+
+// says says whether 了 makes another question: 他去了哪里, 他去哪里; 天黑了吗, 天黑吗; 谁赢了, 谁赢.
+func (w *chineseRules) says(tokens []string, i int) bool {
+	switch next := tokenAt(tokens, i+1); askOf(next) {
+	case askWhat, askWho, askWhere, askWhich, askHowMuch, askHowLong:
+		return true
+	case 0:
+		first := slices.IndexFunc(tokens, isAsk)
+		return next == "吗" || next == "几" || next == "" && first >= 0 && (askOf(tokens[first]) == askWho || askOf(tokens[first]) == askWhen)
+	}
+	return false
+}
+
+// forAll says whether 都 at a place only says that there may be many of what is asked for: 苏州都有什么, but 谁都喜欢什么 and
+// 不都是什么.
+func forAll(tokens []string, i int) bool {
+	before, next := tokenAt(tokens, i-1), tokenAt(tokens, i+1)
+	return before != "不" && next != "不" && next != "没" && !slices.ContainsFunc(tokens[:i], isAsk) && slices.ContainsFunc(tokens[i:], isAsk)
 }
 
 func tokenAt(tokens []string, i int) string {

@@ -10,6 +10,8 @@ import (
 // chineseRules are the words that the canonical form of Chinese knows.
 type chineseRules struct {
 	leading, trailing [][]string // courtesies; trailing ones behind a pause
+	asking            [][]string // the leading ones that no phrase to be translated begins with: 请你吃饭用英语怎么说
+	quoting           []string   // what asks about words
 	thanks            [][]string // that need no pause
 	before, behind    [][]string // what only says that one asks
 	*phraseTable
@@ -20,6 +22,8 @@ type chineseRules struct {
 	afterPlease, afterTrouble, beforeThanks map[string]bool
 	afterBelow                              map[string]bool
 	kinds, hasNouns, isNouns, wayNouns      map[string]bool
+	doing, acting, houses, places, toPlaces map[string]bool
+	holding                                 []string
 }
 
 var chineseWords = sync.OnceValue(func() *chineseRules {
@@ -47,8 +51,16 @@ var chineseWords = sync.OnceValue(func() *chineseRules {
 		beforeThanks: set("说 写 念 读 回 复 答 应 表 示 达 道 叫 用 代 替 是 讲 语 文 法 词 歌 曲 首 听 唱 发 打 和 跟 与 对 向 给 句 声 个 人"),
 		kinds:        set("牌子 医院 软件 网站 学校 公司 银行 城市 国家 星座 朝代 民族 属相 生肖 季节 省份 行业 职业 品种 型号 节日 专业 平台 酒店 饭店 游戏 电影 小说 歌曲 颜色"),
 		hasNouns:     set("区别 好处 坏处 作用 功效 危害 影响 症状 优点 缺点 特点 功能 用途 禁忌 优势 条件"),
+		quoting:      strings.Fields("英语 英文 日语 韩语 法语 德语 粤语 方言 怎么说 怎么写 怎么读 怎么念 怎么回 什么意思 啥意思"),
 		isNouns:      set("意思 原因 概念 含义"),
-		wayNouns:     set("方法 办法 做法"),
+		doing:        set("叫 咬 骂 骗 追 教 爱 说 娶 嫁 杀 待"),
+		acting:       set("做 打 看 学 吃 喝 用 买 卖 开 坐 洗 睡 玩 写 读 听 唱 跑 走 上 去 来 结 离 怀 生 住 办 考 找 给 让 把 发 得 感 喂 养"),
+		places:       set("淘宝 天猫 京东 拼多多 闲鱼 微信 支付宝 抖音 快手 微博 美团 知乎 手机 电脑 网上"),
+		toPlaces:     set("下载 安装 卸载 注册 注销 登录 登陆 更新 升级 打开 关闭 删除 下 装 用 玩 买 选 修 开"),
+		houses:       set("大学 学院 银行 医院 航空 移动 联通 电信 石油 石化 铁路 日报 晚报 时报 保险 证券"),
+		holding: strings.Fields("知道 觉得 认为 以为 告诉 学会 忘 记得 明白 懂得 无论 教我 教你 教他 教她 教孩子 " +
+			"我说 你说 他说 她说 们说 人说 师说 生说 妈说 爸说 我想 你想 他想 她想 我问 你问 他问 她问 人问 师问"),
+		wayNouns: set("方法 办法 做法"),
 	}
 	for ask, words := range askWords() {
 		for _, word := range words {
@@ -59,11 +71,16 @@ var chineseWords = sync.OnceValue(func() *chineseRules {
 	w.addNames()
 	for _, word := range strings.Fields("酒吧 网吧 贴吧 吧台 吧主 目的 的确 的士 打的 标的 了解 为了 除了 了不起 受不了 不得了 免不了 了结 " +
 		"一下子 呢子 毛呢 首都 成都 都市 都江堰 京都 都城 古都 丰都 都匀 都督 参与 与其 与否 给与 赠与 授与 跟踪 跟随 跟帖 脚跟 跟班 高跟 跟进 跟头 " +
-		"有没有 可能 不可以 还可以 与会 与众 无所谓") {
+		"有没有 可能 不可以 还可以 与会 与众 无所谓 否认 否定 否决 否则 哔哩 啦啦 好了歌 一下午 一下雨 一下雪 一下班 一下课 一下车 一下单 1点 学生会") {
 		w.protect(word)
 	}
 	w.frame()
 	sortLongest(w.leading)
+	for _, p := range w.leading {
+		if slices.Contains(p, "问") || slices.Contains(p, pause) {
+			w.asking = append(w.asking, p)
+		}
+	}
 	sortLongest(w.trailing)
 	return w
 })
@@ -156,7 +173,7 @@ func (w *chineseRules) classes(phrase string) string {
 // protect shields the particles in a word from being dropped, and the word from being replaced.
 func (w *chineseRules) protect(word string) {
 	w.add(word, strings.Map(func(r rune) rune {
-		if strings.ContainsRune("吧的了呢都", r) {
+		if strings.ContainsRune("吧的了呢都否哩啦会", r) {
 			return r + shield
 		}
 		return r

@@ -120,11 +120,14 @@ func trimCourtesy(tokens []string, w *englishRules) []string {
 }
 
 // foldHowTo makes one of "how can I", "how do you", "how to" …, and of where likewise. What is that person's own is
-// anybody's then: how do I improve my English.
+// anybody's then: how do I improve my English. "How do people die" and "where do you live" ask for facts.
 func (w *englishRules) foldHowTo(tokens []string) []string {
 	for i := 0; i+2 < len(tokens); i++ {
 		if (tokens[i] == "how" || tokens[i] == "where") && w.modals[tokens[i+1]] && w.persons[tokens[i+2]] {
-			own := w.own[tokens[i+2]]
+			own, known := w.own[tokens[i+2]]
+			if fact := tokens[i] == "how" && tokens[i+1] == "do" && !known || tokens[i] == "where" && w.states[tokenAt(tokens, i+3)]; fact {
+				return tokens
+			}
 			return slices.DeleteFunc(slices.Replace(slices.Clone(tokens), i+1, i+3, "to"), func(t string) bool { return t == own })
 		}
 	}
@@ -138,6 +141,8 @@ type englishRules struct {
 	hosts               map[string]bool
 	modals, persons     map[string]bool
 	beforeA, noArticles map[string]bool
+	states              map[string]bool // verbs of what is, not of what to do
+	amounts             map[string]bool // that "a" makes others: a few
 	beforePlease        map[string]bool
 	stress, yesNo       map[string]bool
 	plural              map[string]bool // or no plural at all
@@ -155,8 +160,11 @@ func (w *englishRules) article(tokens []string, i int) bool {
 	}
 	switch tokens[i] {
 	case "a":
-		return i == 0 || w.beforeA[tokens[i-1]]
-	case "an", "the":
+		return (i == 0 || w.beforeA[tokens[i-1]]) && !w.amounts[tokens[i+1]]
+	case "the":
+		// What is the matter, what is matter.
+		return !w.noArticles[tokens[i+1]] && (i != 2 || i+2 < len(tokens) || tokens[0] != "what" && tokens[0] != "who")
+	case "an":
 		return !w.noArticles[tokens[i+1]]
 	}
 	return false
@@ -164,7 +172,7 @@ func (w *englishRules) article(tokens []string, i int) bool {
 
 // emphasis says whether the token at i only stresses a yes/no question: is that really true.
 func (w *englishRules) emphasis(tokens []string, i int) bool {
-	return i > 0 && i+1 < len(tokens) && w.stress[tokens[i]] && w.yesNo[tokens[0]]
+	return i > 0 && i+1 < len(tokens) && w.stress[tokens[i]] && w.yesNo[tokens[0]] && !slices.Contains(tokens, "not")
 }
 
 var englishWords = sync.OnceValue(func() *englishRules {
@@ -184,11 +192,13 @@ var englishWords = sync.OnceValue(func() *englishRules {
 		hosts:        set("what who where when why how which it that this there he she here"),
 		modals:       set("can could do does should would"),
 		persons:      set("i you we one someone people anyone they"),
-		own:          map[string]string{"i": "my", "you": "your", "we": "our", "one": "one's", "people": "their", "they": "their"},
+		own:          map[string]string{"i": "my", "you": "your", "we": "our", "one": "one's"},
 		courtesies:   phrases("thank you very much", "thank you so much", "thanks in advance", "thanks a lot", "many thanks", "thank you", "please", "thanks"),
-		plural:       set("news means arms customs goods glasses windows states does its was has this always perhaps series species physics mathematics"),
+		plural:       set("news means arms customs goods glasses windows states does its was has this always perhaps series species physics mathematics statistics economics ethics politics aids jobs gates mars saas jeans brains ads spirits manners looks"),
 		beforeA: set("is are was were be been being become becoming became am of in on at to for with without from by as " +
 			"like or and than what such have has had get make do does did can there into about if when where how not me"),
+		states:       set("live work come stay sleep study belong"),
+		amounts:      set("few little bit cold mean mole"),
 		noArticles:   set("us who it most one"),
 		stress:       set("really actually truly indeed"),
 		yesNo:        set("is are am was were do does did can could will would should has have"),

@@ -5,15 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"slices"
 	"strings"
-	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
 
 // schema is part of every hash: raising it forgets what was stored under other rules.
-const schema = "2"
+const schema = "3"
 
 // Hash is a SHA-256. The zero Hash stands for none.
 type Hash [sha256.Size]byte
@@ -102,21 +100,6 @@ func canonicalTurn(t Turn) string {
 		return literal(t.Text)
 	}
 	return canonical(t.Text).key()
-}
-
-// code says whether case and signs of a text matter: program text and arithmetic.
-func code(text string) bool {
-	return strings.ContainsAny(text, "{}<>=\\`|^") || dollar(text) || strings.Contains(text, "();") || !slices.ContainsFunc([]rune(text), unicode.IsLetter)
-}
-
-// dollar says whether a text has a dollar sign that isn't one of money.
-func dollar(text string) bool {
-	for i, r := range text {
-		if r == '$' && (i+1 == len(text) || text[i+1] < '0' || text[i+1] > '9') {
-			return true
-		}
-	}
-	return false
 }
 
 func turnFields(turns []Turn, text func(Turn) string) []string {

@@ -139,3 +139,21 @@ func TestContextDependentQuestions(t *testing.T) {
 		})
 	}
 }
+
+// What the canonical form would make the same is found by its very text only, where its signs or capitals matter.
+func TestTextsWhoseSignsMatter(t *testing.T) {
+	for _, text := range []string{
+		"what does [a] mean in regex", "what does the ! operator do in Python", "what does the ? operator do", "what does :: mean in C", "what does !important do",
+		"what does ls -l do", "what does git push --force do", "what does __init__ do in python", "how long is a 6\" sub", "how long is a 6' sub", "what is 5! in math",
+		"What is 10 - 5 worth", "summarize https://youtu.be/dQw4w9WgXcQ", "看www.example.com/Xy是什么", "“；”怎么用", "怎么用「，」", "where is .bashrc read",
+		"How does IT work in a bank?", "What is the WHO doing?", "How many MB in 1 Gb", "10mW等于多少W", "1Mb等于多少MB", "a 5″ screen",
+	} {
+		require.True(t, code(text), text)
+	}
+	for _, text := range []string{
+		"What's up, doc?", "Is it safe - really?", "well... so what", "Hello , is it safe ?", "who are you ?! tell me", "WHO IS IT", "10 MB是多少KB", "你好，请问怎么走？", "it costs $5",
+		"“你好”是什么意思", "我说：“好！”", "a well-known e-mail", "from 5 - as they say", "C# and C++", "IT是什么",
+	} {
+		require.False(t, code(text), text)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -136,6 +137,9 @@ type nearby struct {
 // passes says whether no gate holds a similar question back, and whether that is sure: words that are only alike count
 // as the same where the answer will be labelled.
 func (c *Cache) passes(asked, stored form) (sure, ok bool) {
+	if slices.Equal(asked.all(), stored.all()) {
+		return false, false // the keys differ: what is asked for stands elsewhere
+	}
 	if blockedBy(asked, stored) == "" {
 		return true, true
 	}

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // Pairs of runes: traditional, simplified. From OpenCC's TSCharacters.txt (Apache-2.0), the first choice of each.
@@ -23,13 +24,26 @@ var simplifiedOf = sync.OnceValue(func() map[rune]rune {
 // simplify writes traditional characters as simplified ones.
 func simplify(text string) string {
 	table := simplifiedOf()
-	return strings.Map(func(r rune) rune {
-		if r < 0x3400 {
-			return r
+	var b strings.Builder
+	for i, r := range text {
+		if s, ok := table[r]; ok && !(joins()[s] && strings.HasPrefix(text[i+utf8.RuneLen(r):], "字")) {
+			r = s
 		}
-		if s, ok := table[r]; ok {
-			return s
-		}
-		return r
-	}, text)
+		b.WriteRune(r)
+	}
+	return b.String()
 }
+
+// joins are the simplified characters that stand for several. Where the character itself is asked about (發字, 髮字) they
+// would join what differs.
+var joins = sync.OnceValue(func() map[rune]bool {
+	seen, out := map[rune]bool{}, map[rune]bool{}
+	for _, s := range simplifiedOf() {
+		out[s] = seen[s]
+		seen[s] = true
+	}
+	for _, s := range "个别签" { // 這個字, 錯別字, 簽字
+		delete(out, s)
+	}
+	return out
+})
