@@ -54,19 +54,8 @@ func answerWords(text string) []string {
 
 // overlap is Dice's coefficient of two lists of words.
 func overlap(a, b []string) float64 {
-	left := map[string]int{}
 	fa, fb := pairHan(a), pairHan(b)
-	for _, w := range fa {
-		left[w]++
-	}
-	both := 0
-	for _, w := range fb {
-		if left[w] > 0 {
-			left[w]--
-			both++
-		}
-	}
-	return 2 * float64(both) / float64(max(len(fa)+len(fb), 1))
+	return 2 * float64(common(fa, fb)) / float64(max(len(fa)+len(fb), 1))
 }
 
 // pairHan makes pairs of Han characters that stand together: one alone is in any text.
