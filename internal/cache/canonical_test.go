@@ -11,8 +11,12 @@ import (
 // What is asked the same way for a machine and for a person.
 func TestCanonicalForgetsWhatDoesNotMatter(t *testing.T) {
 	for name, variants := range map[string][]string{
+		"zh place, then verb":           {"网上怎么买票", "怎么网上买票", "如何网上买票"},
+		"zh shop":                       {"怎么在淘宝上开店", "淘宝怎么开店", "在淘宝怎么开店"},
+		"zh negated, then verb":         {"不孕不育怎么治", "怎么治疗不孕不育"},
+		"zh how to, 了 in between":       {"牙疼了怎么办", "牙疼怎么办"},
 		"zh punctuation, spaces, width": {"苏州有什么好吃的地方？", "苏州有什么好吃的地方", "苏州 有什么 好吃的地方?", "　苏州有什么好吃的地方！！"},
-		"zh polite words":               {"怎么办理护照", "请问怎么办理护照？", "你好，请问怎么办理护照呢", "怎么办理护照啊？谢谢！", "麻烦问一下，怎么办理护照"},
+		"zh polite words":               {"怎么办理护照", "请问怎么办理护照？", "你好，请问怎么办理护照呢", "怎么办理护照啊？谢谢！", "麻烦问一下，怎么办理护照", "怎么办理护照，谢谢吧"},
 		"zh question words":             {"怎么办理护照", "怎样办理护照", "如何办理护照", "咋办理护照"},
 		"zh traditional":                {"為什麼電腦這麼慢？", "为什么电脑这么慢"},
 		"zh question word moved":        {"苏州有什么好吃的地方", "苏州好吃的地方有什么", "苏州有哪些好吃的地方"},

@@ -48,7 +48,7 @@ func (w *chineseRules) polite(tokens []string) []string {
 	if text := strings.Join(tokens, ""); slices.ContainsFunc(w.quoting, func(word string) bool { return strings.Contains(text, word) }) {
 		leading = w.asking
 	}
-	tokens = trimPhrases(tokens, leading, w.trailing)
+	tokens = trimPhrases(w.withoutFinal(tokens), leading, w.trailing)
 	// 请问下怎么走, but 请问下表是什么.
 	if n := len(tokens); n > 2 && tokens[0] == "下" && first != "下" && !w.afterBelow[tokens[1]] {
 		tokens = trimPhrases(tokens[1:], leading, nil)
@@ -79,9 +79,9 @@ func (w *chineseRules) thanked(tokens []string) []string {
 	}
 }
 
-// withoutFinal takes particles off the end, where they aren't part of a word (酒吧).
+// withoutFinal takes pauses and particles off the end, where they aren't part of a word (酒吧).
 func (w *chineseRules) withoutFinal(tokens []string) []string {
-	for n := len(tokens); n > 1 && w.final[tokens[n-1]] && !w.has(tokens[n-2]+tokens[n-1]); n-- {
+	for n := len(tokens); n > 1 && (tokens[n-1] == pause || w.final[tokens[n-1]] && !w.has(tokens[n-2]+tokens[n-1])); n-- {
 		tokens = tokens[:n-1]
 	}
 	return tokens

@@ -61,14 +61,16 @@ func startsWithLetter(s string) bool { return s != "" && (s[0]|0x20) >= 'a' && (
 
 // quotedSigns says whether a text has nothing but signs between quotes: “；”怎么用.
 func quotedSigns(text string) bool {
-	signs, within := 0, false
+	signs, within := 0, false // between an opening quote and here, nothing but signs
 	for _, r := range text {
 		switch {
-		case strings.ContainsRune("“”\"‘’「」『』", r):
+		case strings.ContainsRune("“‘「『", r), r == '"' && !within:
+			signs, within = 0, true
+		case strings.ContainsRune("”’」』\"", r):
 			if within && signs > 0 {
 				return true
 			}
-			signs, within = 0, true
+			within = false
 		case unicode.IsPunct(r):
 			signs++
 		default:

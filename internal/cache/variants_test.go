@@ -25,7 +25,7 @@ func chineseVariants() map[string]func(string) string {
 		"half width": func(s string) string {
 			return strings.NewReplacer("，", ",", "？", "?", "！", "!", "：", ":").Replace(s)
 		},
-		"quotes":            func(s string) string { return "“" + s + "”" },
+		"quotes":            quoted,
 		"spaces":            func(s string) string { return "　" + strings.ReplaceAll(s, "，", " ， ") + " " },
 		"between scripts":   between,
 		"width":             wide,
@@ -50,7 +50,7 @@ func englishVariants() map[string]func(string) string {
 		"marks":              func(s string) string { return s + " ?!" },
 		"Chinese marks":      func(s string) string { return strings.TrimRight(s, "?. ") + "？" },
 		"dots":               func(s string) string { return strings.TrimRight(s, "?. ") + "..." },
-		"quotes":             func(s string) string { return "“" + s + "”" },
+		"quotes":             quoted,
 		"spaces":             func(s string) string { return "\t" + strings.ReplaceAll(s, " ", "  ") + "\n" },
 		"hard spaces":        func(s string) string { return strings.ReplaceAll(s, " ", "\u00a0") },
 		"width":              wide,
@@ -72,6 +72,14 @@ func variantsOf(text string) map[string]func(string) string {
 		return englishVariants()
 	}
 	return chineseVariants()
+}
+
+// quoted puts a text into quotes, where it has none yet: between two of them a full stop looks like one that is asked about.
+func quoted(s string) string {
+	if strings.ContainsAny(s, "“”‘’\"「」") {
+		return s
+	}
+	return "“" + s + "”"
 }
 
 func particle(p string) func(string) string {
