@@ -103,7 +103,7 @@ type statement struct {
 }
 
 // do runs a statement within a time of its own and says how many rows it was about. Once more if the connection turns
-// out to be dead: a function may have been frozen since.
+// out to be dead, as a function may have been frozen since, or if the server ended it for the sake of another.
 func (p *Postgres) do(ctx context.Context, a *away, limit time.Duration, s statement) (rows int, err error) {
 	round, ok := a.enter(time.Now())
 	if !ok {
@@ -115,8 +115,11 @@ func (p *Postgres) do(ctx context.Context, a *away, limit time.Duration, s state
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if rows, err = run(limited, pool, s); err != nil && dead(err) && limited.Err() == nil {
-		pool.Reset() // the others are as old
+	rows, err = run(limited, pool, s)
+	if broke := dead(err); (broke || deadlocked(err)) && limited.Err() == nil {
+		if broke {
+			pool.Reset() // the others are as old
+		}
 		rows, err = run(limited, pool, s)
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {

@@ -37,12 +37,21 @@ func reason(err error) error {
 
 // dead says whether a connection broke, rather than the database refusing what was asked.
 func dead(err error) bool {
+	if err == nil {
+		return false
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return strings.HasPrefix(pg.Code, "57P")
 	}
 	var connect *pgconn.ConnectError
 	return !errors.As(err, &connect) && !errors.Is(err, context.Canceled) && !pgconn.Timeout(err)
+}
+
+// deadlocked says whether a statement and another waited for each other.
+func deadlocked(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "40P01"
 }
 
 // isAway says whether a failure tells that the next request would fail as well.

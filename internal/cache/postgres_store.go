@@ -75,16 +75,21 @@ func (p *Postgres) Near(ctx context.Context, near Near) (found []Entry, err erro
 	return found, describe("find similar", err)
 }
 
+// Whatever deletes locks its rows first, in the order of their keys, so that no two statements wait for each other;
+// and the insert, which may wait too, comes last, as it counts what is gone.
 const putSQL = `
-with same as (
-	delete from cache_entry where scope = $1 and canonical_key = $3 and exact_key <> $2
-), named as (
-	delete from cache_entry where scope = $1 and exact_key = any($11) and exact_key <> $2
+with old as materialized (
+	select exact_key from cache_entry where scope = $1 and exact_key = any(array(
+		select unnest($11::bytea[]) union all select exact_key from cache_entry where scope = $1 and canonical_key = $3))
+	order by exact_key for update
+), gone as (
+	delete from cache_entry e using old where e.scope = $1 and e.exact_key = old.exact_key and e.exact_key <> $2 returning 1
 )
 insert into cache_entry (scope, exact_key, canonical_key, question, answer, embedder, embedding,
 	tenant_key, user_key, created_at, expires_at)
 select $1, $2, $3, $4, $5, $6, $7::halfvec, $8, $9, now(), now() + $10 * interval '1 microsecond'
-where not exists (select from cache_tombstone where tenant_key = $8 and question_key in ($2, $3) and expires_at > now())
+where (select count(*) from gone) >= 0
+	and not exists (select from cache_tombstone where tenant_key = $8 and question_key in ($2, $3) and expires_at > now())
 on conflict (scope, exact_key) do update set canonical_key = excluded.canonical_key, question = excluded.question,
 	answer = excluded.answer, embedder = excluded.embedder, embedding = excluded.embedding,
 	tenant_key = excluded.tenant_key, user_key = excluded.user_key,
@@ -101,7 +106,7 @@ func (p *Postgres) Put(ctx context.Context, e Entry) error {
 	}
 	written, err := p.do(ctx, &p.writes, writeTimeout, statement{sql: putSQL, args: []any{
 		e.Scope[:], e.Exact[:], nullable(e.Canonical), e.Question, e.Answer, embedder, embedding,
-		e.Tenant[:], nullable(e.User), e.TTL.Microseconds(), keysOf(e.Replaces),
+		e.Tenant[:], nullable(e.User), e.TTL.Microseconds(), keysOf(append([]Hash{e.Exact}, e.Replaces...)),
 	}})
 	if err != nil {
 		return describe("put", err)
@@ -120,7 +125,10 @@ func (p *Postgres) Known(k Key) bool { return p.known.has(place{k.Scope, k.Exact
 
 // Rows that another expiry deletes are left to it.
 const expireSQL = `
-with fallen as (delete from cache_tombstone where expires_at <= now())
+with fallen as (
+	delete from cache_tombstone where ctid = any(array(
+		select ctid from cache_tombstone where expires_at <= now() for update skip locked))
+)
 delete from cache_entry where ctid = any(array(
 	select ctid from cache_entry where expires_at <= now() order by expires_at limit $1 for update skip locked))`
 
@@ -132,11 +140,12 @@ func (p *Postgres) Expire(ctx context.Context, limit int) (int, error) {
 
 // Nobody knows whose the rows without a tenant are, from before there was that column.
 const purgeSQL = `
-delete from cache_entry where ctid = any(array(
+delete from cache_entry where ctid = any(array(select ctid from cache_entry where ctid = any(array(
 	select ctid from cache_entry
 	where (tenant_key = $1 or tenant_key is null) and ($2::bytea is null or user_key = $2 or tenant_key is null)
 		and ($3::bytea[] is null or exact_key = any($3) or canonical_key = any($3))
-	limit $4 for update))`
+	limit $4
+)) order by scope, exact_key for update))`
 
 // Purge implements [Store].
 func (p *Postgres) Purge(ctx context.Context, s Selection, limit int) (int, error) {
@@ -155,6 +164,7 @@ select $1, key, now() + $3 * interval '1 microsecond' from (
 	select canonical_key from cache_entry
 		where tenant_key = $1 and exact_key = any($2) and canonical_key is not null
 ) keys
+order by key
 on conflict (tenant_key, question_key) do update set expires_at = excluded.expires_at`
 
 // Forget implements [Store].
