@@ -49,6 +49,8 @@ const (
 	readTimeout    = 1500 * time.Millisecond
 	writeTimeout   = 2 * time.Second
 	upkeepTimeout  = 15 * time.Second // of a batch
+	// fairTime is what a store may always take: a caller in more of a hurry learns nothing of it for others.
+	fairTime = 50 * time.Millisecond
 )
 
 // NewPostgres makes a store; it connects at the first use. The error of a bad URL has nothing of the URL in it.
@@ -115,6 +117,7 @@ func (p *Postgres) do(ctx context.Context, a *away, limit time.Duration, s state
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	hurried := hurries(limited)
 	rows, err = run(limited, pool, s)
 	if broke := dead(err); (broke || deadlocked(err)) && limited.Err() == nil {
 		if broke {
@@ -125,10 +128,18 @@ func (p *Postgres) do(ctx context.Context, a *away, limit time.Duration, s state
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return rows, err // the caller left; that says nothing of the store
 	}
+	if hurried && errors.Is(reason(err), context.DeadlineExceeded) {
+		return rows, err
+	}
 	if failed := isAway(err); a.leave(time.Now(), round, failed) {
 		p.tell(ctx, a, err)
 	}
 	return rows, err
+}
+
+func hurries(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < fairTime
 }
 
 // boundsSQL makes the server itself give up in time, so that what nobody waits for any more isn't worked on and the

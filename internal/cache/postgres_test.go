@@ -209,14 +209,10 @@ func TestPostgresSimilarityGoesAwayAlone(t *testing.T) {
 	where := database(t)
 	p, e := openPostgres(t, where), entry("a", "what?", "what")
 	put(t, p, e)
-	execute(t, where, `insert into cache_entry (scope, exact_key, question, answer, embedder, embedding, created_at, expires_at)
-		select sha256('big'), sha256(i::text::bytea), '', '', 'x', '[1,0]', now(), now() + interval '1 hour' from generate_series(1, 50000) i`)
-	big := sha256.Sum256([]byte("big"))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-	defer cancel()
-	_, err := p.Near(ctx, Near{Scope: big, Embedder: "x", Vector: []float32{1, 0}, Limit: 5})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	_, err = p.Near(t.Context(), Near{Scope: big, Embedder: "x", Vector: []float32{1, 0}, Limit: 5})
+	near := Near{Scope: e.Scope, Embedder: "x", Vector: []float32{1, 0}, Limit: 5}
+	_, err := p.do(t.Context(), &p.nears, 2*fairTime, statement{sql: "select pg_sleep(30)"})
+	require.Error(t, err)
+	_, err = p.Near(t.Context(), near)
 	require.ErrorIs(t, err, ErrAway)
 	_, ok := find(t, p, e)
 	require.True(t, ok)
@@ -387,6 +383,28 @@ func TestPostgresCanceledCallerDoesNotMarkAway(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, ok := p.reads.enter(time.Now())
 	require.True(t, ok)
+}
+
+// Nor does one in a great hurry: what he doesn't get in time the others do.
+func TestPostgresHurriedCallerDoesNotMarkAway(t *testing.T) {
+	for name, where := range map[string]string{"never answers": silent(t), "slow": database(t)} {
+		t.Run(name, func(t *testing.T) {
+			p := openPostgres(t, where)
+			for _, a := range []*away{&p.reads, &p.glances, &p.nears, &p.writes} {
+				for _, c := range []struct {
+					has  time.Duration
+					asks bool
+				}{{fairTime / 5, true}, {3 * fairTime, false}} {
+					ctx, cancel := context.WithTimeout(t.Context(), c.has)
+					_, err := p.do(ctx, a, readTimeout, statement{sql: "select pg_sleep(30)"})
+					cancel()
+					require.Error(t, err)
+					_, asks := a.enter(time.Now())
+					require.Equal(t, c.asks, asks, c.has)
+				}
+			}
+		})
+	}
 }
 
 func TestCacheOverPostgres(t *testing.T) {
