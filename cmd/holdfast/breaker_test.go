@@ -53,6 +53,31 @@ func TestBreakerSaysThatThereIsNoTable(t *testing.T) {
 	require.Equal(t, "holdfast breaker: there is no table no-such-table in this account and region\n", stderr)
 }
 
+func TestBreakerSaysWhatOfAWSIsMissing(t *testing.T) {
+	for want, set := range map[string]map[string]string{
+		"there are no AWS credentials": {"AWS_REGION": "eu-central-1"},
+		"set AWS_REGION":               {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			for _, name := range []string{
+				"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE",
+				"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+			} {
+				t.Setenv(name, set[name])
+			}
+			none := file(t, "")
+			t.Setenv("AWS_CONFIG_FILE", none)
+			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", none)
+			t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+			t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
+			status, stdout, stderr := call(t, []string{"breaker", "list", "a", "--table", "t"})
+			require.Equal(t, exitFailed, status)
+			require.Empty(t, stdout)
+			require.Contains(t, stderr, want)
+		})
+	}
+}
+
 func TestBreakerSaysThatNobodyAnswers(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
 	credentials(t)

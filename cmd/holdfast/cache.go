@@ -33,13 +33,22 @@ func runCache(ctx context.Context, args []string, env environment) int {
 	if !ok {
 		return status
 	}
+	d, err := time.ParseDuration(cmp.Or(p.duration, forgetTime))
+	switch {
+	case err != nil || d <= 0:
+		return misuse("cache", env, fmt.Errorf("--for %q: a time such as 90m or 720h", p.duration))
+	case p.app.DatabaseURL == "":
+		return misuse("cache", env, errors.New("which database? A cache in memory is forgotten when its process ends (--database-url, HOLDFAST_DATABASE_URL)"))
+	}
 	ctx, cancel := context.WithTimeout(ctx, cacheTime)
 	defer cancel()
-	deleted, err := changeCache(ctx, verb, p)
+	deleted, err := changeCache(ctx, verb, p, d)
 	if errors.Is(err, app.ErrCacheTarget) {
 		return misuse("cache", env, err)
 	}
-	fmt.Fprintf(env.stdout, "%d deleted\n", deleted)
+	if err == nil || deleted > 0 {
+		fmt.Fprintf(env.stdout, "%d deleted\n", deleted)
+	}
 	if err != nil {
 		fmt.Fprintf(env.stderr, "holdfast cache %s: %v\n", verb, err)
 		return exitFailed
@@ -47,13 +56,9 @@ func runCache(ctx context.Context, args []string, env environment) int {
 	return exitOK
 }
 
-func changeCache(ctx context.Context, verb string, p places) (deleted int, err error) {
+func changeCache(ctx context.Context, verb string, p places, forgotten time.Duration) (deleted int, err error) {
 	if verb == "purge" {
 		return app.PurgeCache(ctx, p.app, p.target)
 	}
-	d, err := time.ParseDuration(cmp.Or(p.duration, forgetTime))
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%w: --for is a time such as 720h", app.ErrCacheTarget)
-	}
-	return app.ForgetCache(ctx, p.app, p.target, d)
+	return app.ForgetCache(ctx, p.app, p.target, forgotten)
 }

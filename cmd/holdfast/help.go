@@ -9,7 +9,7 @@ import (
 const placesHelp = `
   --config PATH|URL    HOLDFAST_CONFIG        the configuration; without it the embedded one
   --listen HOST:PORT   HOLDFAST_LISTEN        where to listen; 127.0.0.1:8080
-  --table NAME         HOLDFAST_TABLE         DynamoDB table of the breakers; without it in memory
+  --table NAME         HOLDFAST_TABLE         DynamoDB table of breakers and caps; without it in memory
   --database-url URL   HOLDFAST_DATABASE_URL  Postgres of the cache; without it in memory
   --keys LIST          HOLDFAST_KEYS          more callers' keys: tenant:sha256,tenant:sha256
 `
@@ -25,7 +25,7 @@ Flags win over the environment:
 
 const checkHelp = `usage: holdfast check [--config PATH|URL] [--cases FILE]
 
-Reads a configuration (HOLDFAST_CONFIG, else the embedded one) as serve would, without starting anything. Shows the
+Reads a configuration (else HOLDFAST_CONFIG, else the embedded one) as serve would, without starting anything. Shows the
 candidates in the order they are asked, the chains, and what is doubtful. A configuration that isn't right: exit
 status 2, and each reason with file and line.
 
@@ -57,13 +57,13 @@ BreakerOperatorArn. Exit status 0: done; 1: the table can't be reached, or refus
 const migrateHelp = `usage: holdfast migrate [--database-url URL] [--table NAME]
 
 Applies the migrations to the database (HOLDFAST_DATABASE_URL) and, on an endpoint that isn't AWS, creates the table
-(HOLDFAST_TABLE). Needs no configuration. May be repeated.
+(HOLDFAST_TABLE). Needs no configuration. May be repeated, and run while others serve. Exit status 1: not done.
 `
 
 const cacheHelp = `usage: holdfast cache purge --tenant NAME [--user U] [--question TEXT | --key HEX] [--database-url URL]
        holdfast cache forget --tenant NAME (--question TEXT | --key HEX) [--for 720h] [--database-url URL]
 
-purge deletes answers from the cache's database (HOLDFAST_DATABASE_URL): all of a tenant, or those that a user asked
+purge deletes answers from the cache's database: all of a tenant, or those that a user asked
 for (what callers send as user), or those to a question. Running processes serve none of them any more; what they are
 answering just now may be stored after it. They may all be stored again.
 
@@ -71,7 +71,11 @@ forget deletes the answers to a question and lays a tombstone: until the time is
 answer to it from the cache, and none is stored.
 
 --question means the question where it stands alone, in all the ways of writing that the cache takes for the same.
---key names an entry by cache.key of the log, also within a conversation.
+--key names an entry by cache.key of the log, also within a conversation. --for is 720h unless it is said.
+
+  --database-url URL   HOLDFAST_DATABASE_URL  the cache's database; needed
+
+Exit status 0: done; 1: the database can't be reached, or refuses; 2: wrong use, nothing was deleted.
 `
 
 const versionHelp = `usage: holdfast version

@@ -20,11 +20,19 @@ type Operator struct {
 	table string
 }
 
-// NewOperator makes an Operator for the table that the places name. It asks nothing of it yet.
+// NewOperator makes an Operator for the table that the places name. It asks nothing of it yet, but needs credentials.
 func NewOperator(ctx context.Context, p Places) (*Operator, error) {
 	cfg, err := p.aws()(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("AWS settings for the table %s: %w", p.Table, err)
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("AWS's region isn't known: set AWS_REGION")
+	}
+	if cfg.Credentials != nil {
+		if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+			return nil, fmt.Errorf("there are no AWS credentials: set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or sign in (%w)", err)
+		}
 	}
 	// Its own client: a person waits longer than a request, and may be far from the region.
 	client := dynamodb.NewFromConfig(cfg, atEndpoint, func(o *dynamodb.Options) {

@@ -19,6 +19,8 @@ func reason(err error) error {
 	switch {
 	case errors.As(err, &pg) && pg.Code == "57014": // the server gave up in time
 		return context.DeadlineExceeded
+	case errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "42703"): // no such table, no such column
+		return errors.New("the database isn't migrated, holdfast migrate does it (SQLSTATE " + pg.Code + ")")
 	case errors.As(err, &pg):
 		return errors.New("SQLSTATE " + pg.Code)
 	case errors.Is(err, context.Canceled):

@@ -181,7 +181,7 @@ func TestPostgresAway(t *testing.T) {
 	}{
 		"refused":      {refusing, "connection refused"},
 		"silent":       {silent, "deadline exceeded"},
-		"not migrated": {func(t *testing.T) string { return emptyDatabase(t) }, "SQLSTATE 42P01"},
+		"not migrated": {func(t *testing.T) string { return emptyDatabase(t) }, "holdfast migrate does it (SQLSTATE 42P01)"},
 		"no such role": {noSuchRole, "SQLSTATE 28"},
 	} {
 		t.Run(name, func(t *testing.T) {
