@@ -153,6 +153,20 @@ func TestQuestionsTheSame(t *testing.T) {
 	require.Equal(t, plain, parts)
 }
 
+// Who gives an answer is part of its shape, by each of his names.
+func TestShapesApart(t *testing.T) {
+	req := &routing.Request{Request: &providers.Request{Raw: json.RawMessage(`{"seed":1,"user":"u"}`)}}
+	seen := map[string]bool{}
+	for _, s := range [][]string{
+		shape(req, "id", "provider", "model"), shape(req, "other", "provider", "model"),
+		shape(req, "id", "other", "model"), shape(req, "id", "provider", "other"),
+	} {
+		require.Contains(t, s, `{"seed":1}`)
+		seen[strings.Join(s, " ")] = true
+	}
+	require.Len(t, seen, 4)
+}
+
 func TestNoQuestion(t *testing.T) {
 	for _, m := range []string{
 		`"messages":[{"role":"system","content":"a"}]`,

@@ -28,6 +28,15 @@ func TestCompare(t *testing.T) {
 		},
 		{"zh said otherwise", "番茄要放在阳光充足的地方，每天浇水，还要搭架子。", "番茄需要放在阳光充足的地方，每天要浇水，并搭架子。", true, "words"},
 		{"zh about another thing", "番茄要放在阳光充足的地方，每天浇水，还要搭架子。", "奶酪要放在冰箱里冷藏，开封以后一周内吃完。", false, "words"},
+		{
+			"the same subject", "Boil the potatoes in salted water for twenty minutes, then mash them with butter and warm milk.",
+			"Fry the potatoes in hot oil for five minutes, then salt them well and serve them with vinegar.", false, "words",
+		},
+		{"zh the same subject", "土豆要在盐水里煮二十分钟，然后加黄油和热牛奶捣成泥。", "土豆要在热油里炸五分钟，然后撒盐，蘸醋吃。", false, "words"},
+		{
+			"a short one and a longer one", "The bridge is 120 metres long, was built by Roman engineers, and is still used by people who walk to town.",
+			"The bridge is 150 metres long, was built by Roman engineers, and is still used by people who walk to town each day, or so it seems to me.", false, "number",
+		},
 		{"another number", "The bridge is about 120 metres long.", "The bridge is about 150 metres long.", false, "number"},
 		{"zh another number", "这座桥大约有120米长。", "这座桥大约有150米长。", false, "number"},
 		{"a negation", "You can eat this fish raw without any risk.", "You can not eat this fish raw without any risk.", false, "negation"},
@@ -62,7 +71,10 @@ func TestOverlap(t *testing.T) {
 		{"桥梁", "桥", 0},
 		{"桥梁很长", "桥梁很短", 2.0 / 3},
 		{"桥 a 梁", "梁 a 桥", 1},
+		{"桥 a", "桥 b", 0.5},
 	} {
-		require.InDelta(t, c.want, Compare(c.a, c.b).Overlap, 1e-9, "%s, %s", c.a, c.b)
+		got := Compare(c.a, c.b)
+		require.InDelta(t, c.want, got.Overlap, 1e-9, "%s, %s", c.a, c.b)
+		require.Equal(t, c.want >= 0.6, got.Agree, "%s, %s", c.a, c.b)
 	}
 }

@@ -123,7 +123,7 @@ func TestABrokenStoreIsAMissInFront(t *testing.T) {
 	c := New(Settings{Mode: modeFront}, &broken{}, sharedBuiltin(), slog.New(slog.DiscardHandler))
 	_, found, err := c.Front(t.Context(), shaped("How do bridges carry loads?", "a"))
 	require.False(t, found)
-	require.ErrorIs(t, err, errBroken)
+	require.ErrorIs(t, err, errGlance, "nobody waits for a store in front")
 }
 
 func TestFrontOverPostgres(t *testing.T) {

@@ -331,14 +331,14 @@ func TestModeOff(t *testing.T) {
 // broken fails at everything.
 type broken struct{ Memory }
 
-var errBroken = errors.New("broken")
+var errBroken, errGlance = errors.New("broken"), errors.New("glance")
 
 func (*broken) Find(context.Context, Key) (Entry, bool, error) {
 	return Entry{}, false, errBroken
 }
 
 func (*broken) Glance(context.Context, Key) (Entry, bool, error) {
-	return Entry{}, false, errBroken
+	return Entry{}, false, errGlance
 }
 func (*broken) Put(context.Context, Entry) error         { return errBroken }
 func (*broken) Expire(context.Context, int) (int, error) { return 0, errBroken }
