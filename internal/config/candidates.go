@@ -4,6 +4,8 @@ import (
 	"regexp"
 
 	"go.yaml.in/yaml/v3"
+
+	"holdfast/internal/providers"
 )
 
 // headerName is a token of RFC 9110.
@@ -18,7 +20,7 @@ func (d *decoder) provider(into *[]Provider) func(string, *yaml.Node, string) {
 			d.fail(n, "%s: a provider's name is 1 to 64 of A-Z a-z 0-9 . _ -", path)
 		}
 		d.mapping(fields{
-			"dialect":     d.oneOf(&p.Dialect, contractDialects()...),
+			"dialect":     d.oneOf(&p.Dialect, providers.Dialects()...),
 			"base_url":    d.deferred(&p.BaseURL, wrongLink),
 			"api_key":     d.apiKey(&p),
 			"headers":     d.headers(&p),

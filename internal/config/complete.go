@@ -8,11 +8,6 @@ import (
 	"holdfast/internal/providers"
 )
 
-// contractDialects are the dialects that a configuration may name; this version has an adapter for some.
-func contractDialects() []string {
-	return []string{"openai", "azure", "dashscope", "ollama", "anthropic", "bedrock", "gemini", "script"}
-}
-
 // complete fills in defaults that hang on other values.
 func (d *decoder) complete(c *Config) {
 	if d.exhausted() {

@@ -27,15 +27,8 @@ func (d *decoder) judge(c *Config) {
 func (d *decoder) judgeProviders(c *Config) {
 	for _, p := range c.Providers {
 		path := join("providers", p.Name)
-		where := path
-		if d.given(path + ".dialect") {
-			where = path + ".dialect"
-		}
-		switch {
-		case p.Dialect == "" && !d.given(path+".dialect"):
+		if p.Dialect == "" && !d.given(path+".dialect") {
 			d.failAt(path, "is no built-in provider, so it needs a dialect")
-		case p.Dialect != "" && !slices.Contains(providers.Dialects(), p.Dialect):
-			d.failAt(where, "the dialect %s is not supported yet by this version", p.Dialect)
 		}
 		if p.Dialect != "azure" && d.given(path+".api_version") {
 			d.failAt(path+".api_version", "is for the dialect azure only")
