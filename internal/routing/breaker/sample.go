@@ -18,11 +18,12 @@ type Sampling struct {
 }
 
 const (
-	sampleGap    = 2 * time.Second  // between the starts of two samples
-	sampleAge    = 10 * time.Second // a sample is over then, or when the latest first token would have come
-	sampleMemory = 10 * time.Minute // a calm sample makes those that begin within it harder to convince
-	moreIfCalm   = 3                // by so many failures
-	shutFor      = 2 * time.Second  // a run in one process closes the candidate off there
+	sampleGap    = 1800 * time.Millisecond // between the starts of two samples
+	sampleAge    = 10 * time.Second        // a full sample is over then, or when the latest first token would have come
+	sampleLife   = 10 * time.Minute        // any sample is over then
+	sampleMemory = 30 * time.Minute        // a calm sample makes those that begin within it harder to convince
+	moreIfCalm   = 3                       // by so many failures
+	shutFor      = 2 * time.Second         // a run in one process closes the candidate off there
 )
 
 func (s Sampling) withDefaults() Sampling {
@@ -80,20 +81,23 @@ func (s Sampling) calm(w Window) bool {
 	return w.OK > 0 && !s.failing(w) && !s.slow(w)
 }
 
-// decided says that the sample can't open the breaker any more. age is the greatest it may have, in ms.
+// decided says that the sample can't open the breaker any more. age is how old a full one may be, in ms; by more no clock
+// is wrong.
 func (s Sampling) decided(w Window, now, age int64) bool {
 	size := int64(s.Size)
 	good := w.OK > size-s.whole(s.FailureRate)
 	if s.SlowAfter > 0 {
 		good = good && w.OK+w.Failed-w.Slow > size-s.whole(s.SlowRate)
 	}
-	return good || now >= w.Start+age || now <= w.Start-age
+	return good || now >= w.Start+sampleLife.Milliseconds() || now <= w.Start-age
 }
 
 // over says that the next sample may take its place: it is decided, or full and three quarters settled. Some callers
-// leave and some processes die; waiting for those would hide an outage that began under the sample.
+// leave and some processes die; waiting for those would hide an outage that began under the sample. One that isn't
+// full goes on, however slowly the calls come.
 func (s Sampling) over(w Window, now, age int64) bool {
-	return w.Tickets >= int64(s.Size) && 4*(w.OK+w.Failed) >= 3*w.Tickets || s.decided(w, now, age)
+	full := w.Tickets >= int64(s.Size)
+	return full && (4*(w.OK+w.Failed) >= 3*w.Tickets || now >= w.Start+age) || s.decided(w, now, age)
 }
 
 // gives says that the record's sample has a ticket for a call that begins now.
@@ -130,7 +134,7 @@ func (s Settings) verdict(r Record, why string, now int64) (Change, bool) {
 	return s.opening(Trip, r, Outcome{Class: Failure, Why: why}, now), true
 }
 
-// age is the greatest age of a sample of this candidate in ms, by the longest first token allowed to a call of this
+// age is how old a full sample of this candidate may be in ms, by the longest first token allowed to a call of this
 // process.
 func (e *entry) age() int64 { return max(sampleAge, e.lease+leaseMargin).Milliseconds() }
 

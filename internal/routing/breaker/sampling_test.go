@@ -106,6 +106,8 @@ func TestWhenASampleIsOver(t *testing.T) {
 		{"good and one quick", slow, at(Window{Tickets: 12, OK: 12, Slow: 11}), 5000, true},
 		{"many callers who left keep it open", Sampling{}, at(Window{Tickets: 20, OK: 3}), 19_999, false},
 		{"but not for ever", Sampling{}, at(Window{Tickets: 20, OK: 3}), 20_000, true},
+		{"calls that come slowly", Sampling{}, at(Window{Tickets: 4, Failed: 3}), 599_999, false},
+		{"calls that hardly come", Sampling{}, at(Window{Tickets: 4, Failed: 3}), 600_000, true},
 		{"of a clock that is ahead", Sampling{}, at(Window{}), -5000, false},
 		{"of a clock that is wrong", Sampling{}, at(Window{}), -20_000, true},
 	}
@@ -131,11 +133,11 @@ func TestSuspicion(t *testing.T) {
 		{"of an open one", Record{State: Open, Gen: 3}, 0, false, false},
 		{"of a forced one", Record{State: ForcedClosed, Gen: 3}, 0, false, false},
 		{"while a sample runs", Record{Gen: 3, Window: Window{Start: start}}, 3000, false, false},
-		{"too soon after one", Record{Gen: 3, Window: over}, 1999, false, false},
-		{"after a calm one", Record{Gen: 3, Window: over}, 2000, true, true},
-		{"long after a calm one", Record{Gen: 3, Window: over}, 600_000, true, true},
-		{"too long to remember", Record{Gen: 3, Window: over}, 600_001, true, false},
-		{"after one without a success", Record{Gen: 3, Window: Window{Start: start, Tickets: 3, Failed: 1}}, age, true, false},
+		{"too soon after one", Record{Gen: 3, Window: over}, 1799, false, false},
+		{"after a calm one", Record{Gen: 3, Window: over}, 1800, true, true},
+		{"long after a calm one", Record{Gen: 3, Window: over}, 1_800_000, true, true},
+		{"too long to remember", Record{Gen: 3, Window: over}, 1_800_001, true, false},
+		{"after one without a success", Record{Gen: 3, Window: Window{Start: start, Tickets: 3, Failed: 1}}, 600_000, true, false},
 		{"after one that remembering alone kept closed", Record{Gen: 3, Window: with(over, func(w *Window) { w.OK, w.Failed, w.AfterCalm = 10, 10, true })}, 2000, true, false},
 		{"after one that was calm in spite of remembering", Record{Gen: 3, Window: with(over, func(w *Window) { w.OK, w.Failed, w.AfterCalm = 11, 9, true })}, 2000, true, true},
 		{"after one of a clock that is wrong", Record{Gen: 3, Window: over}, -age, true, true},
@@ -163,6 +165,6 @@ func TestWhenASampleIsDecided(t *testing.T) {
 		{Start: 1000, Tickets: 20, OK: 10, Failed: 10}: false,
 	} {
 		require.Equal(t, want, s.decided(w, 1500, 20_000), "%+v", w)
-		require.True(t, s.decided(w, 21_000, 20_000), "%+v", w)
+		require.True(t, s.decided(w, 601_000, 20_000), "%+v", w)
 	}
 }

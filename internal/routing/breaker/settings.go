@@ -46,7 +46,7 @@ const (
 // Ages, in milliseconds, from which a copy is read again.
 const (
 	ageClosed = 2000
-	ageSample = 200  // a sample runs: its tickets go fast, and nobody opens the next one on an older copy
+	ageSample = 30   // a sample runs: its tickets go fast, and nobody opens the next one on an older copy
 	ageOpen   = 5000 // so that an operator is heard before the open time ends
 	ageDue    = 500  // a trial is due or runs: others may have settled it
 )

@@ -240,7 +240,7 @@ func (w *simWatch) turned(before, after Record) {
 		w.openedNow(before, after)
 	case after.State == Closed && w.healing > 0:
 		w.recovery.add((now - w.healing).Seconds())
-		if w.clean() && now > w.due {
+		if w.clean() && w.fleet.stalls == 0 && now > w.due {
 			w.blame("closed %v too late", now-w.due)
 		}
 		w.healing = 0
