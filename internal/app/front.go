@@ -2,6 +2,9 @@ package app
 
 import (
 	"context"
+	"slices"
+
+	"github.com/tidwall/gjson"
 
 	"holdfast/internal/routing"
 )
@@ -11,6 +14,9 @@ type front struct{ lastResort }
 
 // Answered implements routing.Front.
 func (f front) Answered(ctx context.Context, req *routing.Request, by *routing.Candidate) *routing.CacheHit {
+	if moreThanText(req.Raw) {
+		return nil
+	}
 	q := question(req)
 	q.Shape = shape(req, by.ID, by.Provider, by.Model)
 	hit, found, _ := f.ask(ctx, req, q, f.cache.Front)
@@ -22,6 +28,14 @@ func (f front) Answered(ctx context.Context, req *routing.Request, by *routing.C
 func shape(req *routing.Request, candidate, provider, model string) []string {
 	parameters := pick(req.Raw, func(field string) bool { return harmless(field) && !unheard(field) })
 	return []string{candidate, provider, model, string(parameters)}
+}
+
+// moreThanText says whether an answer is to have what the cache doesn't hold: a model gives that, and it may be asked.
+// In the last tier the text alone is better than none.
+func moreThanText(raw []byte) bool {
+	asked := gjson.GetManyBytes(raw, "logprobs", "audio", "web_search_options", "modalities")
+	other := func(m gjson.Result) bool { return m.Str != "text" }
+	return asked[0].Bool() || asked[1].IsObject() || asked[2].IsObject() || slices.ContainsFunc(asked[3].Array(), other)
 }
 
 // unheard are the fields that nobody hears in an answer: what the question is made of, who asks, how it is sent and
