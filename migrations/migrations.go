@@ -72,6 +72,9 @@ func Apply(ctx context.Context, databaseURL string, password Password) (report [
 // open makes a handle whose connections die with ctx; nothing is dialled yet.
 func open(ctx context.Context, databaseURL string, password Password) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(databaseURL)
+	if file := (&fs.PathError{}); errors.As(err, &file) {
+		return nil, errors.New("parse database URL: a file that it names can't be read")
+	}
 	if err != nil {
 		return nil, errors.New("parse database URL: not a Postgres URL")
 	}
@@ -88,10 +91,13 @@ func open(ctx context.Context, databaseURL string, password Password) (*sql.DB, 
 		return conn, err
 	}
 	return stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) (err error) {
-		if password != nil {
-			c.Password, err = password(ctx, c.Host, c.Port, c.User)
+		if password == nil {
+			return nil
 		}
-		return err
+		if c.Password, err = password(ctx, c.Host, c.Port, c.User); err != nil {
+			return errNoPassword
+		}
+		return nil
 	})), nil
 }
 
@@ -132,10 +138,15 @@ func up(ctx context.Context, m *migrate.Migrate) error {
 func refusal(err error) *pgconn.PgError {
 	var pg *pgconn.PgError
 	var own database.Error
-	if errors.As(err, &pg) || errors.As(err, &own) && errors.As(own.OrigErr, &pg) {
-		return pg
+	var other *database.Error // the library has both, and neither unwraps
+	switch {
+	case errors.As(err, &pg):
+	case errors.As(err, &own):
+		errors.As(own.OrigErr, &pg)
+	case errors.As(err, &other):
+		errors.As(other.OrigErr, &pg)
 	}
-	return nil
+	return pg
 }
 
 // upOnce applies what is missing. A version that is marked dirty was interrupted: it is run again.
@@ -186,17 +197,27 @@ func describe(from, to int) ([]string, error) {
 	return append(report, fmt.Sprintf("at version %d", to)), nil
 }
 
+var errNoPassword = errors.New("no password for the database can be had")
+
 // failure words an error without what may hold the URL. What the database itself says of our own SQL may be told.
 func failure(ctx context.Context, doing string, err error) error {
 	var op *net.OpError
+	var dns *net.DNSError
+	var connect *pgconn.ConnectError
 	pg := refusal(err)
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, context.Cause(ctx))
 	case pg != nil:
 		return fmt.Errorf("%s: %s (SQLSTATE %s)", doing, pg.Message, pg.Code)
+	case errors.Is(err, errNoPassword):
+		return fmt.Errorf("%s: %w", doing, errNoPassword)
+	case errors.As(err, &dns):
+		return fmt.Errorf("%s: host not found", doing)
 	case errors.As(err, &op) && op.Err != nil:
 		return fmt.Errorf("%s: %s: %s", doing, op.Op, op.Err.Error())
+	case errors.As(err, &connect) && connect.Config.TLSConfig != nil: // no other step of connecting is left
+		return fmt.Errorf("%s: no TLS as the URL demands it: the server has none, or its certificate isn't the right one", doing)
 	case errors.Is(err, migrate.ErrLockTimeout), errors.Is(err, database.ErrLocked):
 		return fmt.Errorf("%s: another process is migrating", doing)
 	}

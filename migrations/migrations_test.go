@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -191,6 +192,33 @@ func TestApplyTellsNothingOfTheURL(t *testing.T) {
 			defer cancel()
 			_, err := migrations.Apply(ctx, where, nil)
 			require.Error(t, err)
+			require.NotContains(t, err.Error(), "s3cret")
+		})
+	}
+}
+
+// Whatever keeps a migration from beginning is told, in words that help.
+func TestApplyTellsWhyItCannot(t *testing.T) {
+	where, role := database(t), unique("role_")
+	execute(t, where, "create role "+role+" login password 's3cret'")
+	t.Cleanup(func() { execute(t, base(t), "drop role "+role) })
+	with := func(query string) string { return change(t, where, func(u *url.URL) { u.RawQuery = query }) }
+	for name, c := range map[string]struct {
+		url, says string
+		password  migrations.Password
+	}{
+		"may not create tables": {change(t, where, func(u *url.URL) { u.User = url.UserPassword(role, "s3cret") }), "permission denied for schema public (SQLSTATE 42501)", nil},
+		"no such database":      {change(t, where, func(u *url.URL) { u.Path = "/nowhere" }), "SQLSTATE 3D000", nil},
+		"no TLS there":          {with("sslmode=require"), "no TLS as the URL demands", nil},
+		"no such certificate":   {with("sslmode=verify-full&sslrootcert=/no/s3cret.pem"), "a file that it names can't be read", nil},
+		"no such host":          {change(t, where, func(u *url.URL) { u.Host = "nowhere.invalid:1" }), "host not found", nil},
+		"no password": {where, "no password for the database", func(context.Context, string, uint16, string) (string, error) {
+			return "", errors.New("s3cret")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := migrations.Apply(t.Context(), c.url, c.password)
+			require.ErrorContains(t, err, c.says)
 			require.NotContains(t, err.Error(), "s3cret")
 		})
 	}

@@ -116,6 +116,9 @@ func iamPassword(find providers.AWSConfig) func(ctx context.Context, host string
 		if err != nil {
 			return "", errors.New("there are no AWS settings for the database")
 		}
+		if account.Region == "" {
+			return "", errors.New("there is no AWS region for the database")
+		}
 		credentials, err := account.Credentials.Retrieve(ctx)
 		if err != nil {
 			return "", errors.New("there are no AWS credentials for the database")

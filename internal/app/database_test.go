@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -60,6 +61,24 @@ func TestIAMPassword(t *testing.T) {
 	}
 	want := hex.EncodeToString(sign(key, "AWS4-HMAC-SHA256\n"+stamp+"\n"+scope+"\n"+hash(canonical)))
 	require.Equal(t, want, signature)
+}
+
+func TestIAMPasswordNeedsAnAccount(t *testing.T) {
+	whole, _ := account(t.Context())
+	for name, lacks := range map[string]func(*aws.Config) error{
+		"settings":    func(*aws.Config) error { return errors.New("s3cret") },
+		"region":      func(c *aws.Config) error { c.Region = ""; return nil },
+		"credentials": func(c *aws.Config) error { c.Credentials = aws.AnonymousCredentials{}; return nil },
+	} {
+		find := func(context.Context) (aws.Config, error) {
+			c := whole
+			err := lacks(&c)
+			return c, err
+		}
+		token, err := iamPassword(find)(t.Context(), "h", 5432, "u")
+		require.ErrorContains(t, err, "no AWS "+name+" for the database")
+		require.Empty(t, token)
+	}
 }
 
 func TestDatabaseURLWithIAM(t *testing.T) {

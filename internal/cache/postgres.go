@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -59,6 +60,9 @@ const (
 // prepared one turns to a generic plan after some runs, forty times slower, and fails behind a connection pooler.
 func NewPostgres(databaseURL string, o PostgresOptions) (*Postgres, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
+	if file := (&fs.PathError{}); errors.As(err, &file) {
+		return nil, errors.New("parse database URL: a file that it names can't be read")
+	}
 	if err != nil {
 		return nil, errors.New("parse database URL: not a Postgres URL")
 	}
@@ -74,8 +78,10 @@ func NewPostgres(databaseURL string, o PostgresOptions) (*Postgres, error) {
 	config.ConnConfig.DialFunc = dial
 	if o.Password != nil {
 		config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) (err error) {
-			c.Password, err = o.Password(ctx, c.Host, c.Port, c.User)
-			return err
+			if c.Password, err = o.Password(ctx, c.Host, c.Port, c.User); err != nil {
+				return errNoPassword
+			}
+			return nil
 		}
 	}
 	config.MinConns, config.MinIdleConns = 0, 0

@@ -11,12 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// errNoPassword is all that is told of why there is none.
+var errNoPassword = errors.New("no password for the database can be had")
+
 // reason is the kind of a failure, fit for a log.
 func reason(err error) error {
 	var pg *pgconn.PgError
 	var op *net.OpError
 	var dns *net.DNSError
+	var connect *pgconn.ConnectError
 	switch {
+	case errors.Is(err, errNoPassword):
+		return errNoPassword
 	case errors.As(err, &pg) && pg.Code == "57014": // the server gave up in time
 		return context.DeadlineExceeded
 	case errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "42703"): // no such table, no such column
@@ -31,6 +37,8 @@ func reason(err error) error {
 		return errors.New("host not found")
 	case errors.As(err, &op) && op.Err != nil:
 		return errors.New(op.Op + ": " + op.Err.Error())
+	case errors.As(err, &connect) && connect.Config.TLSConfig != nil: // no other step of connecting is left
+		return errors.New("no TLS as the URL demands it: the server has none, or its certificate isn't the right one")
 	case dead(err):
 		return errors.New("connection lost")
 	}
@@ -39,7 +47,7 @@ func reason(err error) error {
 
 // dead says whether a connection broke, rather than the database refusing what was asked.
 func dead(err error) bool {
-	if err == nil {
+	if err == nil || errors.Is(err, errNoPassword) {
 		return false
 	}
 	var pg *pgconn.PgError

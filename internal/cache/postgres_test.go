@@ -263,12 +263,17 @@ func TestPostgresTLS(t *testing.T) {
 		certificate       tls.Certificate
 	}{
 		{"the right one", "sslmode=verify-full&sslrootcert=" + ca, "", certificate},
-		{"somebody else", "sslmode=verify-full&sslrootcert=" + ca, "find in postgres", stranger},
-		{"an unknown authority", "sslmode=verify-full&sslrootcert=system", "find in postgres", certificate},
+		{"somebody else", "sslmode=verify-full&sslrootcert=" + ca, "no TLS as the URL demands", stranger},
+		{"an unknown authority", "sslmode=verify-full&sslrootcert=system", "no TLS as the URL demands", certificate},
 		{"anybody", "sslmode=require", "", stranger},
+		{"a server without", "sslmode=require", "no TLS as the URL demands", tls.Certificate{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			between := newTunnel(t, where, &tls.Config{Certificates: []tls.Certificate{c.certificate}})
+			config := &tls.Config{Certificates: []tls.Certificate{c.certificate}}
+			if c.certificate.Certificate == nil {
+				config = nil
+			}
+			between := newTunnel(t, where, config)
 			p := openPostgres(t, strings.Replace(between.url, "sslmode=disable", c.mode, 1))
 			_, _, err := p.Find(t.Context(), entry("a", "q", "").Key)
 			if c.fails == "" {
@@ -302,8 +307,9 @@ func TestPostgresPasswordAtEachConnect(t *testing.T) {
 	require.Equal(t, []string{u.User.Username() + "@" + u.Host, u.User.Username() + "@" + u.Host}, asked)
 	fails = errors.New("no s3cret")
 	_, _, err = p.Find(t.Context(), entry("a", "q", "").Key)
-	require.Error(t, err)
+	require.ErrorContains(t, err, "no password for the database")
 	require.NotContains(t, err.Error(), "s3cret")
+	require.Len(t, asked, 3, "what fails isn't asked for again")
 }
 
 func refusing(t *testing.T) string {
@@ -329,7 +335,7 @@ func noSuchRole(t *testing.T) string {
 }
 
 func TestPostgresRefusesABadURLWithoutRepeatingIt(t *testing.T) {
-	for _, bad := range []string{"postgres://user:s3cret@host:port/db", "postgres://user:s3cret@h/db?sslmode=s3cret", "host=h password='s3cret"} {
+	for _, bad := range []string{"postgres://user:s3cret@host:port/db", "postgres://user:s3cret@h/db?sslmode=s3cret", "host=h password='s3cret", "postgres://user:s3cret@h/db?sslmode=verify-full&sslrootcert=/no/s3cret.pem"} {
 		_, err := NewPostgres(bad, PostgresOptions{Log: slog.New(slog.DiscardHandler)})
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "s3cret")
