@@ -93,7 +93,7 @@ func (m *Memory) members(near Near, now time.Time) []*memoryEntry {
 	defer m.mu.Unlock()
 	out := make([]*memoryEntry, 0, len(m.scopes[near.Scope]))
 	for element := range m.scopes[near.Scope] {
-		if e := element.Value.(*memoryEntry); e.Embedder == near.Embedder && e.Vector != nil && !e.expired(now) {
+		if e := element.Value.(*memoryEntry); e.Embedder == near.Embedder && e.Vector != nil && !e.expired(now) && !m.isForgotten(e.Key, now) {
 			out = append(out, e)
 		}
 	}

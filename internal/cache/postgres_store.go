@@ -54,7 +54,8 @@ func (p *Postgres) find(ctx context.Context, a *away, k Key) (Entry, bool, error
 }
 
 // The nearest are chosen by what the index alone holds, or by an HNSW index of the scope where there is one: that one
-// wants the number of dimensions said. Then their texts are fetched.
+// wants the number of dimensions said. Then their texts are fetched. What is forgotten may have been on its way into
+// the table then.
 const nearSQL = `
 with near as materialized (
 	select exact_key, embedding::halfvec(DIMS) <#> $3::halfvec(DIMS) as distance from cache_entry
@@ -63,6 +64,8 @@ with near as materialized (
 )
 select e.exact_key, e.question, e.answer, extract(epoch from now() - e.created_at)::float8
 from near join cache_entry e on e.scope = $1 and e.exact_key = near.exact_key
+where not exists (select from cache_tombstone
+	where tenant_key = e.tenant_key and question_key in (e.exact_key, e.canonical_key) and expires_at > now())
 order by near.distance`
 
 func nearSQLOf(dims int) string { return strings.ReplaceAll(nearSQL, "DIMS", strconv.Itoa(dims)) }

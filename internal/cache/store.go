@@ -52,7 +52,8 @@ type Store interface {
 	// Glance is Find for somebody in a hurry, whose deadline is short. What it finds of the store's speed is its own
 	// concern: too slow for a glance may be quick enough for Find.
 	Glance(ctx context.Context, k Key) (Entry, bool, error)
-	// Near gives up to limit entries of a scope whose vectors are nearest by cosine, nearest first.
+	// Near gives up to limit entries of a scope whose vectors are nearest by cosine, nearest first; none whose question
+	// is forgotten.
 	Near(ctx context.Context, near Near) ([]Entry, error)
 	// Put keeps an entry, unless it is known or its question is forgotten. It takes the place of one with its exact
 	// key, of those with its canonical key and of those it names: what asks the same has one answer, the newest.

@@ -258,7 +258,14 @@ func forgets(t *testing.T, s Store) {
 		require.NoError(t, s.Forget(t.Context(), tenantKey("t"), questions, ttl))
 	}
 	byExact, byCanonical, other := entry("a", "what?", "what"), entry("b", "who?", "who"), entry("c", "why?", "why")
+	byExact.Embedder, byExact.Vector = "x", []float32{1, 0}
+	near := func() []Entry {
+		found, err := s.Near(t.Context(), Near{Scope: byExact.Scope, Embedder: "x", Vector: []float32{1, 0}, Limit: 5})
+		require.NoError(t, err)
+		return found
+	}
 	put(t, s, byExact)
+	require.Len(t, near(), 1)
 	forget(time.Hour, byExact.Exact, byCanonical.Canonical)
 	put(t, s, byCanonical, other)
 	for _, e := range []Entry{byExact, entry("d", "What", "what"), byCanonical, entry("b", "Who", "who")} {
@@ -266,6 +273,7 @@ func forgets(t *testing.T, s Store) {
 		require.ErrorIs(t, err, ErrForgotten, e.Question)
 		require.False(t, ok)
 	}
+	require.Empty(t, near(), "nor does it answer what is similar")
 	_, ok := find(t, s, other)
 	require.True(t, ok)
 	elsewhere := byExact
