@@ -212,7 +212,7 @@ func (p picture) rest() {
 	fmt.Fprintf(p.out, "\nCallers    %s\n", callers)
 	fmt.Fprintf(p.out, "Budget     %s, of which %s are kept for cache and message\n", c.Budget.Total, c.Budget.Reserve)
 	fmt.Fprintf(p.out, "Breaker    %s\n", breakerLine(c.Breaker))
-	fmt.Fprintf(p.out, "Cache      %s, %s, for %s\n", c.Cache.Mode, c.Cache.Accept, c.Cache.TTL)
+	fmt.Fprintf(p.out, "Cache      %s\n", cacheLine(c.Cache))
 	fmt.Fprintf(p.out, "Message    status %d\n", c.Fallback.Status)
 	for _, e := range c.Deny {
 		fmt.Fprintf(p.out, "Denied     %s%s%s\n", e.Candidate, before(" until ", moment(e.Until)), before(": ", e.Reason))
@@ -222,6 +222,17 @@ func (p picture) rest() {
 	}
 }
 
+func cacheLine(c config.Cache) string {
+	if c.Mode == "off" {
+		return "off"
+	}
+	line := fmt.Sprintf("%s, %s, for %s", c.Mode, c.Accept, c.TTL)
+	if c.Shadow > 0 {
+		line += fmt.Sprintf("; %g%% of healthy requests are looked up to compare", 100*c.Shadow)
+	}
+	return line
+}
+
 func breakerLine(b config.Breaker) string {
 	switch {
 	case !b.Enabled:
@@ -229,11 +240,18 @@ func breakerLine(b config.Breaker) string {
 	case b.Observe:
 		return "counts, never refuses"
 	}
-	if b.Mode == "consecutive" {
-		return fmt.Sprintf("%s, opens after %d failures for %s", b.Mode, b.FailureThreshold, b.OpenDuration)
+	line := fmt.Sprintf("%s, opens after %d failures for %s", b.Mode, b.FailureThreshold, b.OpenDuration)
+	if b.Mode != "consecutive" {
+		line = fmt.Sprintf("%s, opens for %s when %g%% of %d calls of the fleet fail, judged from %d on",
+			b.Mode, b.OpenDuration, 100*b.Sample.FailureRate, b.Sample.Size, b.Sample.MinCalls)
 	}
-	return fmt.Sprintf("%s, opens for %s when %g%% of %d calls of the fleet fail, judged from %d on",
-		b.Mode, b.OpenDuration, 100*b.Sample.FailureRate, b.Sample.Size, b.Sample.MinCalls)
+	if b.SlowCall.After > 0 {
+		line += fmt.Sprintf("; or %g%% have no first token by %s", 100*b.SlowCall.Rate, b.SlowCall.After)
+	}
+	if b.AllOpen == "earliest" {
+		line += "; where all are open, the one that opens first is tried"
+	}
+	return line
 }
 
 func moment(t time.Time) string {

@@ -92,8 +92,18 @@ func TestBreakerInWords(t *testing.T) {
 	require.Equal(t, "consecutive, opens after 2 failures for 30s", breakerLine(b))
 	b.Mode = "window"
 	require.Equal(t, "window, opens for 30s when 50% of 20 calls of the fleet fail, judged from 5 on", breakerLine(b))
+	slow := b
+	slow.SlowCall, slow.AllOpen = config.SlowCall{After: 8 * time.Second, Rate: 0.8}, "earliest"
+	require.Equal(t, breakerLine(b)+"; or 80% have no first token by 8s; where all are open, the one that opens first is tried", breakerLine(slow))
 	b.Observe = true
 	require.Equal(t, "counts, never refuses", breakerLine(b))
 	b.Enabled = false
 	require.Equal(t, "off", breakerLine(b))
+}
+
+func TestCacheInWords(t *testing.T) {
+	require.Equal(t, "off", cacheLine(config.Cache{Mode: "off", Shadow: 1}))
+	require.Equal(t, "front, similar, for 1h0m0s", cacheLine(config.Cache{Mode: "front", Accept: "similar", TTL: time.Hour}))
+	require.Equal(t, "fallback, strict, for 1h0m0s; 5% of healthy requests are looked up to compare",
+		cacheLine(config.Cache{Mode: "fallback", Accept: "strict", TTL: time.Hour, Shadow: 0.05}))
 }
