@@ -64,11 +64,13 @@ type App struct {
 	unstore func()      // closes what the stores of breakers and meter hold
 	answers cache.Store // nil until a configuration has a cache; guarded by renewal.mu once opened
 	embed   cache.Embedder
-	secrets *config.Secrets
-	after   afterwork
-	now     atomic.Pointer[state]
-	renewal renewal
-	tokens  api.Correction
+	// database is where the cache is; nil until that is known. Guarded by renewal.mu once opened.
+	database *databasePlace
+	secrets  *config.Secrets
+	after    afterwork
+	now      atomic.Pointer[state]
+	renewal  renewal
+	tokens   api.Correction
 }
 
 // Open makes an App of a configuration. It reads the breakers' items once, within 300 ms. A store that can't be
@@ -89,7 +91,7 @@ func Open(ctx context.Context, c *config.Config, o Options) (*App, error) {
 	if !whole {
 		a.renewal.waiting = c
 	}
-	s, err := a.build(ctx, filled, nil)
+	s, err := a.build(filled, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -29,17 +29,29 @@ const (
 	serveConnections  = 4
 )
 
-// openAnswers opens the cache's store. It asks nothing of it yet.
-func (a *App) openAnswers(ctx context.Context, c config.Cache) (cache.Store, error) {
+// locate finds out where the database is, once. false: its URL couldn't be fetched, so it is worth trying again.
+func (a *App) locate(ctx context.Context) bool {
+	if a.database != nil {
+		return true
+	}
 	db, err := a.options.Places.database(ctx)
-	if errors.Is(err, errBadDatabase) {
-		return nil, err
+	if err != nil && !errors.Is(err, errBadDatabase) {
+		a.log.Warn("the cache is in memory for now", "reason", err)
+		return false
 	}
-	if err != nil {
-		a.log.Warn("the cache is in memory", "reason", err)
-	}
-	if db.url == "" {
+	db.bad = err
+	a.database = &db
+	return true
+}
+
+// openAnswers opens the cache's store, in memory where no database is known. It asks nothing of it yet.
+func (a *App) openAnswers(c config.Cache) (cache.Store, error) {
+	db := a.database
+	switch {
+	case db == nil || db.bad == nil && db.url == "":
 		return cache.NewMemory(c.MaxEntries), nil
+	case db.bad != nil:
+		return nil, db.bad
 	}
 	o := cache.PostgresOptions{Connections: serveConnections, Password: db.password, Log: a.log}
 	if a.options.Lambda {
@@ -52,6 +64,7 @@ func (a *App) openAnswers(ctx context.Context, c config.Cache) (cache.Store, err
 type databasePlace struct {
 	url      string                                                                           // "": there is none
 	password func(ctx context.Context, host string, port uint16, user string) (string, error) // nil: the URL's
+	bad      error                                                                            // why it can never be used
 }
 
 // errBadDatabase is a URL that can never be right.
@@ -85,7 +98,7 @@ func (p Places) database(ctx context.Context) (databasePlace, error) {
 	if !iam {
 		return databasePlace{url: u.String()}, nil
 	}
-	return databasePlace{u.String(), iamPassword(p.aws())}, nil
+	return databasePlace{url: u.String(), password: iamPassword(p.aws())}, nil
 }
 
 func (p Places) databaseURL(ctx context.Context) (string, error) {

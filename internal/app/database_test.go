@@ -110,6 +110,30 @@ func TestDatabaseURLWithIAM(t *testing.T) {
 	}
 }
 
+// A parameter store that is away when a process starts doesn't keep it from the fleet's answers for all its life.
+func TestDatabaseURLHeals(t *testing.T) {
+	where := database(t)
+	srv := parameterStore(t, map[string]string{"/holdfast/url": where})
+	t.Setenv("AWS_ENDPOINT_URL_SSM", "http://127.0.0.1:1")
+	l := lookFirst(t, inFront, Places{DatabaseURL: "ssm:/holdfast/url"}, "a")
+	q := fresh()
+	require.Equal(t, "model", l.body(q, "").meta.Tier)
+	require.Equal(t, "cache", l.body(q, "").meta.Tier, "memory stands in")
+	stillAway := l.app.now.Load()
+	l.app.renew(t.Context())
+	require.Same(t, stillAway, l.app.now.Load())
+
+	t.Setenv("AWS_ENDPOINT_URL_SSM", srv.URL)
+	l.app.renew(t.Context())
+	require.Zero(t, l.app.renewal.next.Load(), "nothing is missing any more")
+	require.Equal(t, "model", l.body(q, "").meta.Tier)
+	require.Equal(t, "cache", l.body(q, "").meta.Tier)
+	n, err := PurgeCache(t.Context(), Places{DatabaseURL: where}, CacheTarget{Tenant: "anonymous", Question: q})
+	require.NoError(t, err)
+	require.Equal(t, 2, n, "it is in the database, for each of the two tiers")
+	require.NotContains(t, l.log.String(), where)
+}
+
 // What is purged is gone for all processes at once, and each may store it again.
 func TestPurgeReachesAllProcesses(t *testing.T) {
 	places := Places{DatabaseURL: database(t)}

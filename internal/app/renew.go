@@ -161,7 +161,7 @@ func (a *App) take(ctx context.Context, c *config.Config) {
 			return
 		}
 	}
-	s, err := a.build(ctx, filled, old)
+	s, err := a.build(filled, old)
 	if err != nil {
 		r.waiting = nil
 		a.refuse(err)
@@ -185,8 +185,9 @@ func (a *App) refuse(err error) {
 	}
 }
 
-// fill replaces ssm: values. What can't be had leaves its provider without a client, and says so; false: the store
-// of parameters was away, so it is worth trying again.
+// fill replaces ssm: values, and finds out where the database is. What can't be had leaves its provider without a
+// client, the cache without the database, and says so; false: the store of parameters was away, so it is worth trying
+// again.
 func (a *App) fill(ctx context.Context, c *config.Config, d time.Duration) (*config.Config, bool) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -197,5 +198,6 @@ func (a *App) fill(ctx context.Context, c *config.Config, d time.Duration) (*con
 	for _, w := range warnings {
 		a.log.Warn("configuration", "file", w.File, "reason", w.Reason)
 	}
-	return filled, err == nil
+	located := c.Cache.Mode == "off" || a.locate(ctx)
+	return filled, err == nil && located
 }

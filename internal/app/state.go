@@ -33,7 +33,7 @@ type state struct {
 }
 
 // build makes the state of a configuration, in the place of another (nil: of none), whose breakers go on.
-func (a *App) build(ctx context.Context, c *config.Config, old *state) (*state, error) {
+func (a *App) build(c *config.Config, old *state) (*state, error) {
 	keys, err := a.keys(c)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (a *App) build(ctx context.Context, c *config.Config, old *state) (*state, 
 		return nil, err
 	}
 	s := &state{config: c, clients: clients, caps: a.meter.Caps(limits(c.Caps))}
-	if s.cache, err = a.openCache(ctx, c.Cache); err != nil {
+	if s.cache, err = a.openCache(c.Cache); err != nil {
 		return nil, err
 	}
 	if old == nil {

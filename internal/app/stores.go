@@ -59,22 +59,25 @@ func dynamoEndpoint() string {
 }
 
 // openCache gives the cache that a configuration asks for, nil where it is off. The store is opened with the first of
-// them and lives as long as the App.
-func (a *App) openCache(ctx context.Context, c config.Cache) (cache.Service, error) {
+// them and lives as long as the App; but for one that stands in until it is known where the database is.
+func (a *App) openCache(c config.Cache) (cache.Service, error) {
 	if c.Mode == "off" {
 		return nil, nil
 	}
-	if a.answers == nil {
-		store, err := a.openAnswers(ctx, c)
-		if err != nil {
+	store := a.answers
+	if store == nil {
+		var err error
+		if store, err = a.openAnswers(c); err != nil {
 			return nil, err
 		}
+	}
+	if a.database != nil {
 		a.answers = store
 	}
 	settings := cache.Settings{
 		Mode: c.Mode, Accept: c.Accept, TTL: c.TTL, MaxEntries: c.MaxEntries, Shared: c.Shared, Corpus: c.Corpus,
 	}
-	return cache.New(settings, a.answers, a.embed, a.log), nil
+	return cache.New(settings, store, a.embed, a.log), nil
 }
 
 // Migrate applies the migrations to the database and, on an endpoint that isn't AWS, creates the table. It does
