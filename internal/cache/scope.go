@@ -94,12 +94,13 @@ func literal(text string) string {
 
 func literalTurn(t Turn) string { return literal(t.Text) }
 
-// canonicalTurn folds what people wrote; what a model or a tool answered must be the same.
+// canonicalTurn folds what people wrote, as far as a question of theirs would be; what a model or a tool answered must be
+// the same.
 func canonicalTurn(t Turn) string {
-	if t.Role != "user" {
-		return literal(t.Text)
+	if f := canonical(t.Text); t.Role == "user" && !f.single() && !code(t.Text) {
+		return f.lang + f.key()
 	}
-	return canonical(t.Text).key()
+	return literal(t.Text)
 }
 
 func turnFields(turns []Turn, text func(Turn) string) []string {

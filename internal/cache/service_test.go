@@ -63,6 +63,8 @@ func TestLookup(t *testing.T) {
 		{"no turns", with("Why did they build there?", history), text("Why did they build there?"), ""},
 		{"turns in another order", with("Why?", []Turn{history[1], history[0]}), with("Why?", history), ""},
 		{"turns' polite words", with("Why there?", history), with("Why there?", []Turn{{"user", "who built the bridge"}, history[1]}), ruleCanonical},
+		{"code in the turns", with("Why there?", []Turn{{"user", "what does ls -l do"}}), with("Why there?", []Turn{{"user", "what does ls -L do"}}), ""},
+		{"one word in the turns", with("Why there?", []Turn{{"user", "??"}}), with("Why there?", []Turn{{"user", "!!"}}), ""},
 		{"another answer in the turns", with("Why there?", history), with("Why there?", []Turn{history[0], {"assistant", "roman engineers."}}), ""},
 		{"long history", with("Why there?", long), with("Why there?", long), ruleExact},
 		{"long history, a variant", with("Why there?", long), with("why there", long), ""},
