@@ -14,26 +14,31 @@ func TestNothingPersonalIsKept(t *testing.T) {
 		"mobile": {
 			"13812345678", "+86 138 1234 5678", "8613812345678", "86-138-1234-5678", "138-1234-5678", "138.1234.5678", "1 3 8 1 2 3 4 5 6 7 8",
 			"１３８１２３４５６７８", "一三八一二三四五六七八", "幺三八一二三四五六七八", "打138 1234 5678给我", "tel:13812345678",
+			"138\u200b1234\u200b5678", "1️⃣3️⃣8️⃣1️⃣2️⃣3️⃣4️⃣5️⃣6️⃣7️⃣8️⃣", "①③⑧①②③④⑤⑥⑦⑧", "138·1234·5678", "138/1234/5678", "一三八 一二三四 五六七八", "壹叁捌壹贰叁肆伍陆柒捌",
 		},
-		"phone":    {"(415) 555-2671", "415-555-2671", "415.555.2671", "+1 415 555 2671", "+442079460958", "+44 20 7946 0958", "010-88886666", "0755 26001234"},
+		"phone":    {"(415) 555-2671", "415-555-2671", "415.555.2671", "+1 415 555 2671", "+442079460958", "+44 20 7946 0958", "010-88886666", "0755 26001234", "0571 8888 6666", "07700 900123", "07700900123"},
 		"identity": {"11010519491231002X", "11010519491231002x", "110105194912310021", "110105 19491231 0021", "110105-19491231-0021", "１１０１０５１９４９１２３１００２Ｘ", "110105491231002"},
 		"card": {
 			"4111111111111111", "4111 1111 1111 1111", "4111-1111-1111-1111", "卡号４１１１１１１１１１１１１１１１", "378282246310005", "6222 0212 3456 7890 128",
 			"四一一一一一一一一一一一一一一一",
 		},
 		"IBAN":     {"DE89370400440532013000", "GB29 NWBK 6016 1331 9268 19"},
-		"passport": {"E12345678", "G12345678", "my passport number is X1234567", "护照号是P1234567"},
-		"SSN":      {"078-05-1120", "my ssn is 078051120"},
+		"passport": {"E12345678", "G12345678", "my passport number is X1234567", "护照号是P1234567", "passport 533401234", "driver's license D1234567"},
+		"account":  {"QQ123456789", "qq号是123456789", "微信号wang88", "微信wang_88", "京A12345", "沪A·D1234 ", "银行卡尾号1234", "身份证后四位1234", "zhangsan艾特qq点com", "jane.doe@gmail"},
+		"SSN":      {"078-05-1120", "my ssn is 078051120", "My SSN: 078 05 1120"},
 		"e-mail": {
 			"jane.doe@example.com", "JANE+news@mail.example.co.uk", "jane＠example.com", "jane(at)example.com", "jane [at] example [dot] com", "jane at example dot com",
 			"张三@例子.公司", "邮箱zhang_san@qq.com谢谢",
 		},
-		"address": {"I live at 221B Baker Street", "1600 Pennsylvania Avenue, Apt 4", "我家住在人民路88号", "家住幸福小区", "人民路88号3单元502室", "my home address is in Leeds"},
+		"address": {"I live at 221B Baker Street", "1600 Pennsylvania Avenue, Apt 4", "我家住在人民路88号", "我家在文三路88号", "I live on 12 Oak Street", "my address: 12 Oak Street", "家住幸福小区", "人民路88号3单元502室", "my home address is in Leeds"},
 		"name":    {"My name is Jane Doe", "my full name is J. Doe", "我叫王小明", "我的名字是王小明", "我姓王", "Call me at the office", "我的微信号是wang88"},
 		"birth":   {"my date of birth is 1 May", "I was born on May 1", "我的生日是五月一号"},
 		"password": {
 			"my password is hunter2", "password: hunter!", "pwd=abcdef", "密码是abc123", "密码123456", "密码：qwertyui", "验证码482913", "您的验证码是 4829", "口令=opensesame",
 			"PASSWORD=“hunter22”", "my PIN is 4821",
+			"my password's hunter2", "pw: hunter22", "wifi pass is abc12345", "password hunter2", "password, hunter2", "the password of the server is tr0ub4dor", "user=root password=root",
+			"密码改成abc123", "支付宝密码abc123", "otp 483920", "CVV is 123", "your code 483920", "验证码 482 913", "mysql -u root -proot", "curl -u admin:hunter2 http://x",
+			"seed phrase: witness collapse practice feed shame open despair creek road", "sessionid=abc123def",
 		},
 		"key": {
 			"sk-proj-abcdefghijklmnop1234", "sk-ant-api03-abcdefghijklmnop", "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "LTAI5tAbCdEfGhIjKlMn",
@@ -67,6 +72,9 @@ func TestPlainQuestionsAreKept(t *testing.T) {
 		"How do magnets work?", "一二三四五六怎么写", "一千二百三十四是多少", "中山路在哪里", "What's at Baker Street?",
 		"What is direct current?", "How much is 5 plus 3?", "How much does the earth weigh?", "Is Michael Price a friend?", "How do I open a current account?",
 		"他出现在哪部电影里", "现在完成时怎么用", "今日头条怎么注册", "新闻学专业怎么样", "什么是实时操作系统", "种番茄要几个月", "地铁几号线到机场", "Do you know snow?",
+		"离北京最近的海是哪个", "车票可以提前几天买", "后天性免疫是什么", "什么是多少元素", "为什么会下雨", "微信8怎么升级", "微信Android版怎么装", "密码要几位数字", "wifi密码忘记了怎么办",
+		"How many characters should a password have?", "Is a password of 8 letters safe?", "What is a seed phrase?", "How do I pass 2 exams?", "What does code 404 mean?", "QQ怎么注册", "京A是哪里的车牌",
+		"How many dollars did he pay?", "What does curl do?", "How do I work at Yahoo?", "12345678 in words", "0.1234567890 as a fraction", "1 234 567 890 in words",
 	} {
 		require.True(t, askable(Question{Text: text}), text)
 		require.False(t, sensitive(text), text)
@@ -83,6 +91,8 @@ func TestNothingTimelyIsKept(t *testing.T) {
 		"今天星期几", "今儿吃啥", "明天会下雨吗", "昨晚谁赢了", "最新的手机", "最近有什么电影", "现在几点了", "现在的总统是谁", "目前最火的歌", "如今房价怎么样", "刚刚发生了什么", "这几天吃什么好",
 		"本周有什么比赛", "下个月放假吗", "上礼拜的比赛", "去年冠军是谁", "北京天气怎么样", "苹果多少钱一斤", "黄金价格", "今日股价", "美元汇率", "三天前的新闻", "當前版本是多少", "現在幾歲可以領證", "這幾年流行什麼",
 		"中秋节是几号", "附近的油价", "今  天 吃 什 么",
+		"what is 5 usd in eur", "how many dollars is a bitcoin", "what year is it", "how long until Christmas", "who won last Sunday", "who is the reigning champion", "what day of the week is it",
+		"本届奥运会在哪", "这届世界杯谁赢了", "离过年还有几天", "外面下雨吗", "正在上映的电影", "双色球开奖号码", "一美元是多少人民币", "iPhone什么价", "新款手机有哪些", "他还活着吗", "時下最火的歌",
 	} {
 		require.False(t, askable(Question{Text: text}), text)
 	}

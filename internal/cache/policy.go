@@ -1,10 +1,9 @@
 package cache
 
 import (
-	"regexp"
+	"cmp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -48,7 +47,7 @@ func sensitive(text string) bool {
 	if personal(text) {
 		return true
 	}
-	text = digitsOf(norm.NFKC.String(text))
+	text = digitsOf(norm.NFKC.String(strings.Map(seen, text)))
 	if longToken(text) || longSecret(text) || personalNumber(text) {
 		return true
 	}
@@ -62,79 +61,45 @@ func sensitive(text string) bool {
 	return false
 }
 
-// digitsOf writes long runs of Chinese digits as digits: a number that is read out.
+// seen drops what nobody sees between the digits of a number.
+func seen(r rune) rune {
+	if unicode.In(r, unicode.Cf, unicode.Me, unicode.Variation_Selector) {
+		return -1
+	}
+	return r
+}
+
+// digitsOf writes long runs of Chinese digits as digits: a number that is read out, in groups or not.
 func digitsOf(text string) string {
-	const numerals, least = "零一二三四五六七八九", 7
+	const least = 7
 	runes := []rune(text)
 	for start := 0; start < len(runes); start++ {
-		end := start
-		for end < len(runes) && strings.ContainsRune(numerals+"〇幺", runes[end]) {
+		end, n := start, 0
+		for end < len(runes) && (digitOf(runes[end]) != 0 || n > 0 && strings.ContainsRune(" -", runes[end])) {
+			if digitOf(runes[end]) != 0 {
+				n++
+			}
 			end++
 		}
-		if end-start < least {
-			start = max(start, end-1)
-			continue
-		}
-		for i := start; i < end; i++ {
-			switch r := runes[i]; r {
-			case '〇':
-				runes[i] = '0'
-			case '幺':
-				runes[i] = '1'
-			default:
-				runes[i] = '0' + rune(strings.IndexRune(numerals, r)/utf8.RuneLen(r))
+		if n >= least {
+			for i := start; i < end; i++ {
+				runes[i] = cmp.Or(digitOf(runes[i]), runes[i])
 			}
 		}
-		start = end
+		start = max(start, end-1)
 	}
 	return string(runes)
 }
 
-// secretPattern is a pattern that needs not be tried on a text without one of some strings, in lower case, or
-// without a number of so many digits: trying is slow.
-type secretPattern struct {
-	*regexp.Regexp
-	needs  []string
-	digits int
-}
-
-var secretPatterns = sync.OnceValue(func() []secretPattern {
-	var out []secretPattern
-	add := func(digits int, needs, pattern string) {
-		out = append(out, secretPattern{regexp.MustCompile(pattern), strings.Fields(needs), digits})
+// digitOf is the digit that a Chinese numeral is read as, 0 for none.
+func digitOf(r rune) rune {
+	for _, numerals := range []string{"零一二三四五六七八九", "〇壹贰叁肆伍陆柒捌玖", "零幺两三四五六七八九"} {
+		if i := strings.IndexRune(numerals, r); i >= 0 {
+			return '0' + rune(i/utf8.RuneLen(r))
+		}
 	}
-	add(0, "-----begin", `-----BEGIN [A-Z ]*PRIVATE KEY`)
-	add(0, "sk- pk- rk- sk_ pk_ rk_", `\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`)
-	add(0, "akia asia ltai akid", `\b(?:AKIA|ASIA|LTAI|AKID)[A-Za-z0-9]{12,}`)
-	add(0, "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox hf_ aiza dop_v1_ npm_",
-		`\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|hf_|AIza|dop_v1_|npm_)[A-Za-z0-9_-]{16,}`)
-	add(0, "eyj", `\beyJ[A-Za-z0-9_-]+\.eyJ`)
-	add(0, "bearer", `(?i)\bbearer\s+[a-z0-9._~+/-]{16,}`)
-	add(0, "://", `\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s:/@]+:[^\s/@]+@`)
-	add(0, "pass pwd secret token key 密码 口令 密钥",
-		`(?i)(?:password|passwd|pwd|secret|token|api[ _-]?key|密码|口令|密钥)["']?\s*[:=：]\s*["']?[^\s"',;)}，。；]{6,}`)
-	add(4, "密码 验证码 校验码 口令", `(?:密码|验证码|校验码|口令)[^\d\n]{0,4}\d{4,}`)
-	add(0, "authorization", `(?i)authorization["']?\s*:\s*["']?(?:basic|bearer|token)\s+\S{8,}`)
-	add(0, "ssh-", `ssh-(?:rsa|ed25519|dss) AAAA`)
-	add(0, "ya29. sg.", `\b(?:ya29|SG)\.[A-Za-z0-9_-]{16,}`)
-	add(0, "at", `(?i)[a-z0-9]\s*(?:\(at\)|\[at\])\s*[a-z0-9-]+\s*(?:\(dot\)|\[dot\]|\.)\s*[a-z]{2,}`)
-	add(0, "at", `(?i)[a-z0-9]\sat\s[a-z0-9-]+\sdot\s[a-z]{2,}`)
-	add(0, "室 栋 幢 单元 楼", `(?:路|街|大道|巷|弄|村)\s*\d+\s*(?:号|弄|巷).{0,12}(?:室|栋|幢|单元|楼)`)
-	add(0, "住", `(?:我家?|家)住(?:在|址)?[^，。？！\s]{1,20}(?:路|街|巷|弄|号|栋|幢|室|单元|小区|村|镇)`)
-	add(1, "street avenue road lane drive boulevard apt", `(?i)\b\d{1,5}[a-z]? (?:[a-z]+ ){1,3}(?:street|avenue|road|lane|drive|boulevard),? (?:apt|apartment|unit|suite|#)`)
-	add(0, "pass pwd pin secret token key 密码 口令 密钥 验证码",
-		`(?i)(?:password|passwd|passcode|\bpwd|\bpin|secret|token|api[ _-]?key|密码|口令|密钥|验证码)["']?\s*(?:is|was|[:=：]|是|为)\s*["']?[^\s"']*\d`)
-	add(0, "@", `[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+\.\p{L}{2,}`)
-	add(11, "", `(?:^|\D)(?:86[ .-]?)?1[3-9]\d[ .-]?\d{4}[ .-]?\d{4}(?:\D|$)`)
-	add(7, "+", `\+\d{1,3}[ .-]?\(?\d{1,4}\)?(?:[ .-]?\d{2,4}){2,4}`)
-	add(10, "", `(?:^|[^\d.])\(?[2-9]\d{2}\)?[ .-]\d{3}[ .-]\d{4}(?:\D|$)`)
-	add(10, "", `(?:^|\D)0\d{2,3}[ -]\d{7,8}(?:\D|$)`)
-	add(9, "", `(?:^|\D)\d{3}-\d{2}-\d{4}(?:\D|$)`)
-	add(17, "", `(?:^|\D)[1-9]\d{5}(?:18|19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dXx](?:[^\dA-Za-z]|$)`)
-	add(4, "", `\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b`)
-	add(8, "", `\b[EG]\d{8}\b`)
-	return out
-})
+	return 0
+}
 
 // longestNumber counts the digits of the longest number, with whatever may group them.
 func longestNumber(text string) int {
@@ -222,8 +187,10 @@ func ofPerson(digits []byte, x bool) bool {
 		return 1 <= month && month <= 12 && 1 <= day && day <= 31
 	}
 	switch {
-	case n == 11:
-		return digits[0] == 1 && digits[1] >= 3
+	case n == 11 && digits[0] == 1:
+		return digits[1] >= 3
+	case n >= 10 && n <= 12:
+		return digits[0] == 0 && digits[1] > 0 // with the area or network before it
 	case n == 18, n == 17 && x:
 		if century := 10*digits[6] + digits[7]; digits[0] > 0 && 18 <= century && century <= 20 && date(6, 4) {
 			return true

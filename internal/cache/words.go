@@ -53,14 +53,19 @@ var wordLists = sync.OnceValue(func() *words {
 			"last month, last year, next week, next month, next year, what time is, what day is, what date is, weather, forecast, price of, "+
 			"price for, the price, prices, pricing, stock price, share price, gold price, oil price, house price, bitcoin price, exchange rate, "+
 			"exchange rates, how much does it cost, how much do they cost, news, headlines, live score, live scores, trending, these days, "+
-			"anymore, just happened, as we speak, presently, lately, last few days, past few days, coming days, coming weeks, hours ago",
+			"anymore, just happened, as we speak, presently, lately, last few days, past few days, coming days, coming weeks, hours ago, who is winning, sitting president, incumbent, reigning, trading at, temperature outside, raining outside, is it raining, is it snowing, "+
+			"what year is it, what month is it, day of the week is it, how long until, how many days until, days left, weeks left, "+
+			"last monday, last tuesday, last wednesday, last thursday, last friday, last saturday, last sunday, "+
+			"next monday, next tuesday, next wednesday, next thursday, next friday, next saturday, next sunday",
 			"今天 今日 今晚 今早 今夜 今年 今后 今儿 明天 明日 明早 明晚 明年 昨天 昨日 昨晚 去年 前天 后天 前年 后年 现在 现任 现时 目前 当前 当下 如今 眼下 此刻 此时 "+
 				"最新 最近 近期 近来 近日 新近 刚刚 刚才 本月 本周 本年 本季 这周 这个月 这个星期 这星期 这几天 这两天 上周 上个月 上星期 下周 下个月 下星期 周末 "+
 				"几点 是几号 几月几 星期几 周几 礼拜几 天气 气温 预报 价格 价钱 多少钱 股价 汇率 行情 油价 房价 金价 报价 实时 即时 新闻 热搜 头条 比分 赛况 待会 "+
 				"过几天 至今 迄今 还有多久 即将 刚发布 前几天 今个 昨儿 明儿 后儿 当今 近几年 近年 这几年 这阵子 这段时间 这会儿 这时候 眼前 上礼拜 下礼拜 这礼拜 天前 周前 个月前 "+
-				"小时前 分钟前 星期前 现价 时价 票价"),
+				"小时前 分钟前 星期前 现价 时价 票价 时下 现如今 本届 这届 这一届 下届 下一届 上届 上一届 上个礼拜 下个礼拜 这个礼拜 本日 今晨 还有几天 还有多少天 多少天到 "+
+				"什么时间了 几分了 几度了 下雨吗 下雨了吗 下雪吗 下雪了吗 外面冷 外面热 正在上映 热映 热播 新款 新出的 开奖 限行 路况 堵车吗 堵不堵 晚点了 什么价 多少元 "+
+				"还活着吗 还在世 多少美元 多少人民币 多少欧元 多少日元 多少港币 多少港元 多少英镑 股票多少"),
 		timeless: strings.NewReplacer("出现在", "", "展现在", "", "体现在", "", "表现在", "", "发现在", "", "呈现在", "", "实现在", "", "现在完成", "", "现在进行时", "",
-			"现在分词", "", "今日头条", "", "新闻学", "", "实时操作系统", "", "即时通讯", "",
+			"现在分词", "", "提前几天", "", "后天性", "", "后天的教育", "", "后天教育", "", "后天努力", "", "后天培养", "", "多少元素", "", "多少元音", "", "今日头条", "", "新闻学", "", "实时操作系统", "", "即时通讯", "",
 			" current account", "", " current accounts", "", " electric current", "", " alternating current", "", " direct current", ""),
 		// They mean what stood before them.
 		pointing: newWordList("it, its, this, that, these, those, they, them, their, he, she, him, her, his, above, previous, earlier, "+
@@ -90,8 +95,34 @@ var wordLists = sync.OnceValue(func() *words {
 // timely says whether the answer depends on when one asks.
 func timely(text string) bool {
 	w, t := wordLists(), plain(text)
-	return w.timely.in(plainText{words: w.timeless.Replace(t.words), characters: w.timeless.Replace(t.characters)}) ||
-		costs(t.words) || stillSo(t.words)
+	return w.timely.in(plainText{words: w.timeless.Replace(t.words), characters: nearest(w.timeless.Replace(t.characters))}) ||
+		costs(t.words) || stillSo(t.words) || exchanges(t.words)
+}
+
+// nearest takes out 离…最近 and 距…最近, which say where and not when.
+func nearest(characters string) string {
+	for _, from := range []string{"离", "距"} {
+		if before, after, found := strings.Cut(characters, from); found {
+			if place, rest, found := strings.Cut(after, "最近的"); found && len(place) < 30 {
+				return before + place + rest
+			}
+		}
+	}
+	return characters
+}
+
+// exchanges finds two currencies: what one is in the other changes.
+func exchanges(words string) bool {
+	found := 0
+	for _, names := range [][]string{
+		{"usd", "dollar", "dollars"}, {"eur", "euro", "euros"}, {"gbp", "sterling"}, {"jpy", "yen"}, {"cny", "rmb", "yuan"},
+		{"inr", "rupee", "rupees"}, {"chf", "francs"}, {"btc", "bitcoin", "bitcoins"}, {"eth", "ethereum"},
+	} {
+		if slices.ContainsFunc(names, func(n string) bool { return strings.Contains(words, " "+n+" ") }) {
+			found++
+		}
+	}
+	return found > 1
 }
 
 // costs finds "how much … cost": the answer is a price.
