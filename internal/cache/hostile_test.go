@@ -106,12 +106,16 @@ func TestNoRefusalIsKept(t *testing.T) {
 		"Unfortunately, I can't help with this.", "I am unable to answer.", "I won't do that.", "I must decline.", "As an AI language model, I have no opinion.", "As an AI, I do not know.",
 		"I'm afraid I can't do that.", "I don't have access to real-time data.", "I do not have information on that.", "I apologize, but no.", "Sure! Well, I'm sorry, I can't.",
 		"很抱歉，我无法回答这个问题。", "抱歉，我不能协助。", "对不起，我不知道。", "作为一个AI语言模型，我没有看法。", "作为人工智能助手，我不能。", "我无法提供相关信息。", "無法回答您的問題", "您好，我不能回答这个问题。",
+		"I'd rather not answer that.", "I must respectfully decline.", "That's not something I can help with.", "I’m not comfortable with that.", "I have no information about that.",
+		"Could you please clarify your question?", "An error occurred.", "Please try again later.", "Sorry.", "This content may violate our usage policies.", "I couldn't find anything.",
+		"根据相关法律法规，不予显示", "我只是一个AI", "请提供更多信息", "我们换个话题吧", "系统繁忙，请稍后再试", "没有找到相关内容", "我不太清楚", "暂不支持该功能", "我无权回答",
 		"恕我无法回答。", "我没有办法回答。", "这超出了我的能力范围",
 	} {
 		require.False(t, storable(q, answer), answer)
 	}
 	for _, answer := range []string{
-		"Through their piers.", "Bridges can't carry everything.", "You cannot see it.", "By tension and compression, which I find elegant.", "通过桥墩传递荷载。", "不能超过限重。", "这个词的用法如下。",
+		"Through their piers.", "Bridges can't carry everything.", "You cannot see it.", "By tension and compression, which I find elegant.", "通过桥墩传递荷载。", "不能超过限重。", "这个词的用法如下。", "No.", "不能。",
+		"A 500 Internal Server Error means that the server failed in a way it doesn't explain; try again, then read its log.", "保存期限由合同约定；法律法规另有规定的从其规定，具体请按照合同的条款执行，合同没有约定的，应当保存至少五年，自合同终止之日起计算，期满后方可销毁。",
 		strings.Repeat("Bridges are strong. ", 20) + "I'm sorry, said the engineer.",
 	} {
 		require.True(t, storable(q, answer), answer)

@@ -40,8 +40,8 @@ func plain(text string) plainText {
 
 // words are the lists that decide what is stored and how it is found.
 type words struct {
-	timely, pointing, refusing, personal wordList
-	timeless                             *strings.Replacer // takes out what only looks timely
+	timely, pointing, refusing, failing, personal wordList
+	timeless                                      *strings.Replacer // takes out what only looks timely
 }
 
 var wordLists = sync.OnceValue(func() *words {
@@ -78,10 +78,18 @@ var wordLists = sync.OnceValue(func() *words {
 		refusing: newWordList("i'm sorry, i am sorry, sorry but, sorry i, i apologize, i apologise, i can't, i cannot, i can not, i'm unable, i am unable, "+
 			"i'm not able, i am not able, i won't, i will not, i must decline, i have to decline, unable to assist, unable to help, can't assist, "+
 			"can't help with, cannot assist, cannot help with, as an ai, as a language model, i don't have access, i do not have access, "+
-			"i don't know, i do not know, i don't have information, i do not have information, i don't have any information, i do not have any information, i don't have real, unfortunately i can't, unfortunately i cannot, i'm afraid i, against my guidelines, not appropriate for me",
+			"i don't know, i do not know, i don't have information, i do not have information, i don't have any information, i do not have any information, i don't have real, unfortunately i can't, unfortunately i cannot, i'm afraid i, against my guidelines, not appropriate for me, "+
+			"i'd rather not, i would rather not, i would prefer not, respectfully decline, don't think i can help, not something i can help, i'm just an ai, i am just an ai, "+
+			"i'm not comfortable, i am not comfortable, i don't have enough, i do not have enough, i do not have real, i'm not sure what you, i am not sure what you, "+
+			"beyond what i can, i am programmed, i'm programmed, i have no information, as a responsible ai, as an artificial intelligence, i was unable, we are unable, "+
+			"i couldn't find, i could not find",
 			"抱歉 对不起 不好意思 无法提供 无法回答 无法协助 无法帮助 无法满足 无法为 无法给 无法完成 不能提供 不能回答 不能协助 不便回答 不便提供 "+
 				"作为ai 作为一个ai 作为一名ai 作为人工智能 作为一个人工智能 作为一名人工智能 作为语言模型 作为一个语言模型 作为一个大型 我不能 我无法 我没有办法 我不知道 "+
-				"无可奉告 超出了我的 超出我的 很遗憾 恕我"),
+				"无可奉告 超出了我的 超出我的 很遗憾 恕我 我只是一个 我只是一名 我还在学习 我没有相关 我不方便 我拒绝 我无权 我的知识截止 我不太清楚 我不确定 助手无法"),
+		// As all of an answer: it failed, asks back, or turns the subject.
+		failing: newWordList("try again, error occurred, internal server error, rate limit, timed out, overloaded, something went wrong, clarify, more details, more context, "+
+			"more information, no information, no data, no results, sorry, apologies, off limits, violates, violate, something else, cut off, no text",
+			"稍后再试 稍后重试 系统繁忙 服务异常 网络错误 网络异常 请求超时 违规 请提供 请您提供 不清楚 不确定 无法确定 没有找到 未找到 暂不支持 暂无 尚未收录 换个话题 敏感 法律法规 具体指 具体是指"),
 		// Somebody says who he is. What follows says whether he does: see personal.
 		personal: newWordList("my name is, my full name is, i live at, i am living at, my address is, my home address is, my phone number is, my phone is, "+
 			"my number is, my cell is, my mobile is, my mobile number is, my email is, my email address is, my password is, my pin is, my ssn is, "+
@@ -188,11 +196,10 @@ func noValues() []string {
 // pointsBeyond says whether a question means something outside itself.
 func pointsBeyond(text string) bool { return wordLists().pointing.in(plain(text)) }
 
-// refusal says whether an answer refuses or has nothing to say: it says so at once.
+// refusal says whether an answer refuses or has nothing to say: it says so at once, or is short.
 func refusal(answer string) bool {
-	const start = 160 // runes
-	if runes := []rune(answer[:min(len(answer), 4*start)]); len(runes) > start {
-		answer = string(runes[:start])
-	}
-	return wordLists().refusing.in(plain(answer))
+	const start, short = 160, 60 // runes
+	runes := []rune(answer[:min(len(answer), 4*start)])
+	said, w := plain(string(runes[:min(len(runes), start)])), wordLists()
+	return w.refusing.in(said) || len(runes) <= short && w.failing.in(said)
 }
