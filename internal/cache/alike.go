@@ -9,7 +9,7 @@ import (
 // besides and whose answer is labelled.
 func likened(f form) form {
 	if f.lang == langChinese {
-		f.tokens = alikeWords().replace(f.tokens)
+		f.tokens, f.whole = alikeWords().replace(f.tokens), alikeWords().replace(f.whole)
 	}
 	return f
 }

@@ -19,6 +19,7 @@ const (
 type form struct {
 	lang   string
 	tokens []string // in order: words, numbers, symbols, single Han characters; question words are folded into classes
+	whole  []string // the same before that was taken out
 	moved  string   // the question word that may stand anywhere in the sentence, taken out of tokens; "" for none
 }
 

@@ -150,6 +150,8 @@ func TestCanonicalKeepsWhatMatters(t *testing.T) {
 		"zh everybody":             {"谁都喜欢什么颜色", "谁喜欢什么颜色"},
 		"zh none, not all":         {"都不是什么动物", "不都是什么动物"},
 		"zh say no":                {"怎么学会说不", "怎么学会说"},
+		"zh is it not":             {"是不是不是真的", "是不是真的"},
+		"zh no more":               {"手机里的照片没有了", "手机里的照片没有"},
 		"zh deny":                  {"他否认犯罪吗", "他认犯罪吗"},
 		"zh can one not":           {"怎么能不睡觉", "怎么不睡觉"},
 		"zh no, may I":             {"不，可以吃吗", "不可以吃吗"},
@@ -217,7 +219,7 @@ func FuzzCanonical(f *testing.F) {
 			require.True(t, utf8.ValidString(token))
 			require.NotContains(t, token, " ")
 		}
-		_ = blockedBy(form, canonical(strings.Repeat(text, 2)))
+		_ = blockedBy(labelledGates(), form, canonical(strings.Repeat(text, 2)))
 	})
 }
 

@@ -38,7 +38,7 @@ func chinese(tokens []string) form {
 		return form{lang: langChinese, tokens: tokens}
 	}
 	f := w.move(kept)
-	f.lang = langChinese
+	f.lang, f.whole = langChinese, kept
 	return f
 }
 
@@ -135,25 +135,34 @@ func (w *chineseRules) yesNo(tokens []string) []string {
 }
 
 // withoutAlternatives writes A-not-A (能不能, 喜欢不喜欢, 喜不喜欢) and 是否 as the plain verb and says whether it found one.
+// The verb itself begins no other: 是不是不是真的 asks whether it isn't.
 func withoutAlternatives(tokens []string) (out []string, found bool) {
-	for i := 0; i < len(tokens); i++ {
-		skip := 0
-		for n := 1; n <= 2; n++ {
-			if i+2*n < len(tokens) && (tokens[i+n] == "不" || tokens[i+n] == "没" && tokens[i] == "有") && slices.Equal(tokens[i:i+n], tokens[i+n+1:i+2*n+1]) {
-				skip = n + 1
-			}
-		}
-		if tokens[i] == "否" {
-			skip = 1
-		}
-		if skip > 0 {
+	for i := 0; i < len(tokens); {
+		n := alternative(tokens[i:])
+		switch {
+		case n > 0:
 			found = true
-			i += skip - 1
-			continue
+			out = append(out, tokens[i+n+1:i+2*n+1]...)
+			i += 2*n + 1
+		case tokens[i] == "否":
+			found = true
+			i++
+		default:
+			out = append(out, tokens[i])
+			i++
 		}
-		out = append(out, tokens[i])
 	}
 	return out, found
+}
+
+// alternative is the length of what A-not-A at the start of tokens repeats, 0 for none.
+func alternative(tokens []string) int {
+	for n := 2; n > 0; n-- {
+		if 2*n < len(tokens) && (tokens[n] == "不" || tokens[n] == "没" && tokens[0] == "有") && slices.Equal(tokens[:n], tokens[n+1:2*n+1]) {
+			return n
+		}
+	}
+	return 0
 }
 
 // asks says whether a text is a question without 吗: by a question word or A-not-A.
@@ -230,14 +239,14 @@ func (w *chineseRules) withoutParticles(tokens []string) (kept []string) {
 	return kept
 }
 
-// says says whether 了 makes another question: 他去了哪里, 他去哪里; 天黑了吗, 天黑吗; 谁赢了, 谁赢.
+// says says whether 了 makes another question: 他去了哪里, 他去哪里; 天黑了吗, 天黑吗; 谁赢了, 谁赢; 没有了, 没有.
 func (w *chineseRules) says(tokens []string, i int) bool {
 	switch next := tokenAt(tokens, i+1); askOf(next) {
 	case askWhat, askWho, askWhere, askWhich, askHowMuch, askHowLong:
 		return true
 	case 0:
 		first := slices.IndexFunc(tokens, isAsk)
-		return next == "吗" || next == "几" || next == "" && first >= 0 && (askOf(tokens[first]) == askWho || askOf(tokens[first]) == askWhen)
+		return next == "吗" || next == "几" || next == "" && (first < 0 || askOf(tokens[first]) == askWho || askOf(tokens[first]) == askWhen)
 	}
 	return false
 }

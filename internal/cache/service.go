@@ -134,16 +134,16 @@ type nearby struct {
 	sure       bool // whatever differs, no word of it says another thing
 }
 
-// passes says whether no gate holds a similar question back, and whether that is sure: words that are only alike count
-// as the same where the answer will be labelled.
+// passes says whether no gate holds a similar question back, and whether that is sure: where the answer will be
+// labelled, words that are only alike count as the same and less may hold it back.
 func (c *Cache) passes(asked, stored form) (sure, ok bool) {
 	if slices.Equal(asked.all(), stored.all()) {
 		return false, false // the keys differ: what is asked for stands elsewhere
 	}
-	if blockedBy(asked, stored) == "" {
+	if blockedBy(gates(), asked, stored) == "" {
 		return true, true
 	}
-	return false, c.settings.Accept == acceptSimilar && blockedBy(likened(asked), likened(stored)) == ""
+	return false, c.settings.Accept == acceptSimilar && blockedBy(labelledGates(), likened(asked), likened(stored)) == ""
 }
 
 // least is the similarity from which a question of a language may be the same; false: none is enough.

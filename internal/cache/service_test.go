@@ -161,6 +161,41 @@ func TestFailureCatalogue(t *testing.T) {
 	}
 }
 
+// A labelled answer may be one to a question whose parts stand in another order, or that says a little more; never where
+// that order, or what is more, says another thing.
+func TestWhatOnlyALabelledAnswerMayBe(t *testing.T) {
+	for name, c := range map[string]struct {
+		pair [2]string
+		want string // in mode similar; in strict nothing is served
+	}{
+		"parts turned":             {[2]string{"带孩子上班怎么办", "上班带孩子怎么办"}, ruleSimilar},
+		"when, in front":           {[2]string{"睡前喝牛奶好吗", "喝牛奶睡前好吗"}, ruleSimilar},
+		"a verb of help":           {[2]string{"孕妇能吃螃蟹吗", "孕妇吃螃蟹吗"}, ruleSimilar},
+		"as far as":                {[2]string{"北京到上海有多远", "北京上海有多远"}, ruleSimilar},
+		"to whom":                  {[2]string{"给老师送什么礼物", "老师送什么礼物"}, ""},
+		"around a verb":            {[2]string{"公司辞退员工怎么办", "员工辞退公司怎么办"}, ""},
+		"parts of a word":          {[2]string{"十二岁可以开车吗", "二十岁可以开车吗"}, ""},
+		"units turned":             {[2]string{"一百斤是多少公斤", "一百公斤是多少斤"}, ""},
+		"negation turned":          {[2]string{"没钱怎么结婚", "怎么没钱结婚"}, ""},
+		"what it belongs to":       {[2]string{"猫喜欢吃什么鱼", "什么猫喜欢吃鱼"}, ""},
+		"who is left out":          {[2]string{"孩子打我怎么办", "孩子打怎么办"}, ""},
+		"with whom it is done":     {[2]string{"喜欢我的人是谁", "我喜欢的人是谁"}, ""},
+		"what is taught":           {[2]string{"学会怎么爱", "怎么学会爱"}, ""},
+		"a name and its place":     {[2]string{"北京的大学有哪些", "北京大学有哪些"}, ""},
+		"the question's own place": {[2]string{"不喝水为什么", "为什么不喝水"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range 2 {
+				for accept, want := range map[string]string{"strict": "", acceptSimilar: c.want} {
+					cache := newCache(Settings{Accept: accept})
+					store(t, cache, text(c.pair[i]))
+					require.Equal(t, want, rule(t, cache, text(c.pair[1-i])), accept)
+				}
+			}
+		})
+	}
+}
+
 func TestLanguageIsPartOfTheScope(t *testing.T) {
 	require.NotEqual(t, keyOf(Settings{}, text("天空 sky")).Scope, keyOf(Settings{}, text("sky")).Scope)
 }

@@ -26,7 +26,8 @@ func simplify(text string) string {
 	table := simplifiedOf()
 	var b strings.Builder
 	for i, r := range text {
-		if s, ok := table[r]; ok && !(joins()[s] && strings.HasPrefix(text[i+utf8.RuneLen(r):], "字")) {
+		s, ok := table[r]
+		if asked := joins()[s] && strings.HasPrefix(text[i+utf8.RuneLen(r):], "字"); ok && !asked {
 			r = s
 		}
 		b.WriteRune(r)

@@ -122,11 +122,10 @@ func nearest(characters string) string {
 // exchanges finds two currencies: what one is in the other changes.
 func exchanges(words string) bool {
 	found := 0
-	for _, names := range [][]string{
-		{"usd", "dollar", "dollars"}, {"eur", "euro", "euros"}, {"gbp", "sterling"}, {"jpy", "yen"}, {"cny", "rmb", "yuan"},
-		{"inr", "rupee", "rupees"}, {"chf", "francs"}, {"btc", "bitcoin", "bitcoins"}, {"eth", "ethereum"},
+	for _, names := range []string{
+		"usd dollar dollars", "eur euro euros", "gbp sterling", "jpy yen", "cny rmb yuan", "inr rupee rupees", "chf francs", "btc bitcoin bitcoins", "eth ethereum",
 	} {
-		if slices.ContainsFunc(names, func(n string) bool { return strings.Contains(words, " "+n+" ") }) {
+		if slices.ContainsFunc(strings.Fields(names), func(n string) bool { return strings.Contains(words, " "+n+" ") }) {
 			found++
 		}
 	}
