@@ -38,6 +38,7 @@ type entry struct {
 	// The age of the copy, by wall clock, so that a process frozen in between knows how old it is.
 	readAt    int64 // the record held then; 0: never read
 	triedAt   int64 // a read was tried then
+	lookedAt  int64 // the copy was then no older than the store
 	changedAt int64 // rec changed then
 	early     float64
 	reading   *reading // in flight

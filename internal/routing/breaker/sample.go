@@ -182,12 +182,12 @@ func (b *Breakers) mark(e *entry, t *ticket, add ...Window) {
 	}
 }
 
-// follow makes the ticket's writes until none is left. By the time that a call ends most samples are over: a look costs
-// less than a write.
+// follow makes the ticket's writes until none is left, each after a look: in a large fleet the last ticket goes before
+// others' copies say so, and most samples are over by the time that a call of theirs ends.
 func (b *Breakers) follow(e *entry, t *ticket) {
 	for {
 		e.mu.Lock()
-		old := t.asked && !t.lost && len(t.todo) > 0 && e.older(unixMilli(b.world))
+		old := !t.lost && (!t.asked || len(t.todo) > 0) && e.older(unixMilli(b.world))
 		e.mu.Unlock()
 		if old {
 			b.reread(e)
@@ -217,7 +217,7 @@ func (b *Breakers) heard(e *entry, a told) {
 		e.mu.Unlock()
 		return
 	}
-	e.mute = 0
+	e.mute, e.lookedAt = 0, a.at
 	now := unixMilli(b.world)
 	var seq uint64
 	c, more := e.learn(a.rec, a.at, now)
@@ -276,7 +276,7 @@ func (b *Breakers) open(e *entry, old bool) {
 
 // older says that the copy is too old to write by.
 func (e *entry) older(now int64) bool {
-	return e.readAt == 0 || e.readAt > now || now-e.readAt > ageSample
+	return e.lookedAt == 0 || e.lookedAt > now || now-e.lookedAt > ageSample
 }
 
 // errUnwritable: the store refuses what its own record allows. There is no sample to be had with such an item.
@@ -296,6 +296,7 @@ func (b *Breakers) reread(e *entry) bool {
 		return false
 	}
 	e.mu.Lock()
+	e.lookedAt = at
 	c, more := e.learn(r, at, unixMilli(b.world))
 	e.mu.Unlock()
 	if more {

@@ -193,7 +193,7 @@ func (w *simWatch) sent(c *simCall, change Change) {
 		return
 	}
 	switch class := c.outcome.Class; {
-	case (class == Cancelled || class == Excluded) && change.Op != Release:
+	case (class == Cancelled || class == Excluded) && change.Op != Release && change.Op != Ticket:
 		w.blame("a neutral outcome wrote %+v", change)
 	case change.Op == Trip && !c.started && change.Gen != c.gen:
 		w.blame("a result of generation %d wrote %+v", c.gen, change)
