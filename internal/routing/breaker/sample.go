@@ -152,6 +152,7 @@ type ticket struct {
 func (t *ticket) next(e *entry, s Sampling, now int64) (Change, bool) {
 	r := e.rec
 	t.lost = t.lost || r.State != Closed || r.Gen != t.gen || r.Window.Start != t.window || s.decided(r.Window, now, e.age())
+	t.lost = t.lost || !t.asked && r.Window.Tickets >= int64(s.Size)
 	c := Change{Op: Ticket, Gen: t.gen, Now: now, Window: Window{Start: t.window, Tickets: int64(s.Size)}}
 	switch {
 	case !t.asked && !t.lost:
