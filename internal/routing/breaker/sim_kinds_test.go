@@ -78,7 +78,7 @@ func TestSimulatedOutages(t *testing.T) {
 		change func(*simPlan)
 		within float64 // seconds until it is noticed
 	}{
-		{"time-outs of 10 s", func(p *simPlan) { p.model.hangs = true }, 14},
+		{"time-outs of 10 s", func(p *simPlan) { p.model.hangs = true }, 24}, // two, where the first sample was half well
 		{"60 % fail", func(p *simPlan) { p.model.share = 0.6 }, 25},
 		{"time-outs, and a call every five seconds", func(p *simPlan) {
 			p.model.hangs, p.processes, p.rate, p.length = true, 4, 0.2, 20*time.Minute
