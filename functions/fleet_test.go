@@ -28,8 +28,8 @@ const (
 	every     = 500 * time.Millisecond // a caller asks
 	outage    = 4 * time.Second        // of the table
 	// aTrial is until when one comes: at the end of the open time, or, where the answer to the write that claimed one was
-	// lost on a busy machine, at the end of its lease (5 s for the first token and 5 s more).
-	aTrial = openTime + 15*time.Second
+	// lost on a busy machine, at the end of its lease (5 s for the first token and 11 s more).
+	aTrial = openTime + 20*time.Second
 	// aRequest is how long one may take on a machine as busy as tests make it. The breaker's own share is at most 50 ms;
 	// without its bounds a table that doesn't answer would hold requests for the whole outage.
 	aRequest = outage / 2
