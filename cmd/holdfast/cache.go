@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,10 +9,7 @@ import (
 	"holdfast/internal/app"
 )
 
-const (
-	cacheTime  = 15 * time.Minute // bounds the deletion of a full cache
-	forgetTime = "720h"           // how long a question is forgotten that says no time
-)
+const cacheTime = 15 * time.Minute // bounds the deletion of a full cache
 
 func runCache(ctx context.Context, args []string, env environment) int {
 	if len(args) == 0 || args[0] != "purge" && args[0] != "forget" {
@@ -33,10 +29,10 @@ func runCache(ctx context.Context, args []string, env environment) int {
 	if !ok {
 		return status
 	}
-	d, err := time.ParseDuration(cmp.Or(p.duration, forgetTime))
+	d, err := app.ForgetFor(p.duration)
 	switch {
-	case err != nil || d <= 0:
-		return misuse("cache", env, fmt.Errorf("--for %q: a time such as 90m or 720h", p.duration))
+	case err != nil:
+		return misuse("cache", env, fmt.Errorf("--%w", err))
 	case p.app.DatabaseURL == "":
 		return misuse("cache", env, errors.New("which database? A cache in memory is forgotten when its process ends (--database-url, HOLDFAST_DATABASE_URL)"))
 	}

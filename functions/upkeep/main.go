@@ -4,11 +4,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"holdfast/functions"
 	"holdfast/internal/app"
@@ -34,9 +32,6 @@ type task struct {
 	For      string `json:"for"`
 }
 
-// forgetTime is how long a question is forgotten that says no time.
-const forgetTime = "720h"
-
 // report is what was done.
 type report struct {
 	Action  string   `json:"action"`
@@ -58,9 +53,12 @@ func (u upkeep) handle(ctx context.Context, t task) (report, error) {
 		deleted, err := app.PurgeCache(ctx, u.Places, t.target())
 		return report{Action: t.Action, Deleted: deleted}, err
 	case "forget":
-		d, err := time.ParseDuration(cmp.Or(t.For, forgetTime))
-		if err != nil || d <= 0 || t.User != "" {
-			return report{}, errors.New("forget takes no user, and for is a time such as 720h")
+		d, err := app.ForgetFor(t.For)
+		if err != nil {
+			return report{}, err
+		}
+		if t.User != "" {
+			return report{}, errors.New("forget takes no user")
 		}
 		deleted, err := app.ForgetCache(ctx, u.Places, t.target(), d)
 		return report{Action: t.Action, Deleted: deleted}, err

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -178,6 +179,15 @@ func PurgeCache(ctx context.Context, p Places, t CacheTarget) (int, error) {
 // ForgetCache deletes the answers to a question, and keeps it from being answered and stored for a time.
 func ForgetCache(ctx context.Context, p Places, t CacheTarget, d time.Duration) (int, error) {
 	return p.inCache(ctx, func(c *cache.Cache) (int, error) { return c.Forget(ctx, t, d) })
+}
+
+// ForgetFor reads how long a question is forgotten; 720 h where nothing is said.
+func ForgetFor(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(cmp.Or(text, "720h"))
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("for %q: a time such as 90m or 720h", text)
+	}
+	return d, nil
 }
 
 func (p Places) inCache(ctx context.Context, do func(*cache.Cache) (int, error)) (int, error) {
