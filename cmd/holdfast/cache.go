@@ -32,7 +32,7 @@ func runCache(ctx context.Context, args []string, env environment) int {
 	d, err := app.ForgetFor(p.duration)
 	switch {
 	case err != nil:
-		return misuse("cache", env, fmt.Errorf("--%w", err))
+		return misuse("cache", env, fmt.Errorf("--for %w", err))
 	case p.app.DatabaseURL == "":
 		return misuse("cache", env, errors.New("which database? A cache in memory is forgotten when its process ends (--database-url, HOLDFAST_DATABASE_URL)"))
 	}

@@ -55,7 +55,7 @@ func (u upkeep) handle(ctx context.Context, t task) (report, error) {
 	case "forget":
 		d, err := app.ForgetFor(t.For)
 		if err != nil {
-			return report{}, err
+			return report{}, fmt.Errorf("for is a time: %w", err)
 		}
 		if t.User != "" {
 			return report{}, errors.New("forget takes no user")

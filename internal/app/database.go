@@ -185,7 +185,7 @@ func ForgetCache(ctx context.Context, p Places, t CacheTarget, d time.Duration) 
 func ForgetFor(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(cmp.Or(text, "720h"))
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("for %q: a time such as 90m or 720h", text)
+		return 0, fmt.Errorf("%q: a time such as 90m or 720h", text)
 	}
 	return d, nil
 }
